@@ -1,0 +1,41 @@
+# Every verb bootstraps .venv by itself: with uv where it is installed, else with venv and pip.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: setup demo test check format lock
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv venv --quiet --allow-existing --python $(PYTHON) .venv && \
+	  uv pip install --quiet --python $(BIN)/python --require-hashes -r constraints.txt && \
+	  uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . ; \
+	else \
+	  $(PYTHON) -m venv .venv && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
+	fi
+	@touch $(READY)
+
+demo: $(READY)
+	@$(BIN)/barograph demo
+
+test: $(READY)
+	@$(BIN)/python -m pytest
+
+check: $(READY)
+	@$(BIN)/ruff check src tests
+	@$(BIN)/ruff format --check src tests
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(READY)
+	@$(BIN)/ruff check --fix-only src tests
+	@$(BIN)/ruff format src tests
+
+# Renew the pins. The file holds hashes and no index addresses, so any mirror may serve it.
+lock:
+	uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-annotate --no-header --quiet -o constraints.txt

@@ -1,0 +1,1 @@
+"""Pure codecs, one wire format each."""
