@@ -1,0 +1,55 @@
+"""Canonical bytes and hashes: the byte-stability contract.
+
+Two requests are *equal as canonical JSON* when they mean the same to the provider: key order does
+not matter in the envelope and in blocks, and does matter inside tool arguments and tool schemas,
+where the provider hashes the text it was given (prompt-caching page, troubleshooting).
+
+Hashes are BLAKE2b. A stored hash carries its algorithm as a prefix (`b2:`), so that a change of
+algorithm is visible in old logs.
+"""
+
+import json
+from hashlib import blake2b
+from typing import Final, TypeAlias
+
+Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
+
+PREFIX: Final = "b2:"
+CHAIN_BYTES: Final = 16
+_BODY_BYTES: Final = 32
+# Below these keys the order of keys is content.
+_ORDERED: Final = frozenset({"input", "input_schema"})
+
+
+def hash_body(data: bytes) -> str:
+    """Content hash of stored bytes: `b2:` and 64 hex digits."""
+    return PREFIX + blake2b(data, digest_size=_BODY_BYTES).hexdigest()
+
+
+def digest(*pieces: bytes) -> bytes:
+    """16-byte digest of pieces, each length-prefixed so that no two lists of pieces collide."""
+    state = blake2b(digest_size=CHAIN_BYTES)
+    for piece in pieces:
+        state.update(len(piece).to_bytes(8, "big"))
+        state.update(piece)
+    return state.digest()
+
+
+def canonical_json(value: Json) -> bytes:
+    """Compact UTF-8 JSON whose bytes are equal exactly when two requests mean the same."""
+    return dump_json(_sorted(value))
+
+
+def dump_json(value: object) -> bytes:
+    """Compact UTF-8 JSON with keys in the order given: the form that provider clients send."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _sorted(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {
+            key: value[key] if key in _ORDERED else _sorted(value[key]) for key in sorted(value)
+        }
+    if isinstance(value, list):
+        return [_sorted(item) for item in value]
+    return value

@@ -1,0 +1,364 @@
+"""The log's vocabulary: frozen, versioned, tagged.
+
+**Theory of operation.** A session's log is a sequence of these events, numbered from 1 without a
+gap. Nothing else is truth: a surface, a table, a console page are folds over them. Three rules
+keep the fold simple.
+
+* *Messages enter in the order in which the model sees them.* A `MessageSeen` is appended to the
+  surface of its agent path when it is logged. Tool events are a separate record of what ran when;
+  a result that is then seen unchanged is not stored twice but names its source (`same_as`).
+* *Only a `Replaced` takes anything off a surface*, and it cites every event it hides.
+* *Every text of ours is in the event as it was sent.* Nothing model-visible is recomputed.
+
+Fields named in `BODIES` may be large: stores keep them by content hash, once per session.
+
+**Versions.** `SCHEMA` is one integer for the whole vocabulary. A log of a newer schema is refused;
+an older one is upgraded while it is read and never rewritten. An event of an unknown type is
+refused too: skipping it could change a surface.
+
+**Out of scope.** How events are stored (`barograph.store`), and what they mean for a request
+(`barograph.core.surface`).
+"""
+
+from typing import ClassVar, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from barograph.core.parts import Parts, Role
+
+SCHEMA: Final = 1
+
+Ttl: TypeAlias = Literal["5m", "1h"]
+Level: TypeAlias = Literal["tools", "system", "messages"]
+
+
+class Breakpoint(Struct, frozen=True, kw_only=True):
+    """A marker that ends a cacheable prefix.
+
+    Attributes:
+        level: which part of the request holds the block.
+        block: index of the block, counted over the whole level in wire order.
+        ttl: lifetime bought for the entry it writes.
+        slot: why it is there (`header`, `anchor`, `tail`, `turn`).
+    """
+
+    level: Level
+    block: int
+    ttl: Ttl
+    slot: str
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """Tokens of one response. The three input parts are disjoint; their sum is the prompt.
+
+    `write_5m_tokens` and `write_1h_tokens` split the cache write by lifetime.
+    """
+
+    read_tokens: int
+    write_5m_tokens: int
+    write_1h_tokens: int
+    uncached_tokens: int
+    output_tokens: int
+
+    @property
+    def write_tokens(self) -> int:
+        """Tokens written to the cache, both lifetimes."""
+        return self.write_5m_tokens + self.write_1h_tokens
+
+    @property
+    def input_total_tokens(self) -> int:
+        """The whole prompt: read + write + uncached."""
+        return self.read_tokens + self.write_tokens + self.uncached_tokens
+
+
+class _Event(Struct, frozen=True, kw_only=True):
+    """Common to all: `at` is the time in seconds since the epoch, given by the adapter."""
+
+    BODIES: ClassVar[tuple[str, ...]] = ()
+
+    at: float
+
+
+class SessionOpened(_Event, frozen=True, kw_only=True, tag="session_opened"):
+    """First event of every log."""
+
+    session: str
+    made_by: str
+    policy: str
+
+
+class TurnBegan(_Event, frozen=True, kw_only=True, tag="turn_began"):
+    """An outside input reached the agent."""
+
+    path: str
+    turn: int
+
+
+class TurnEnded(_Event, frozen=True, kw_only=True, tag="turn_ended"):
+    """The agent gave its final answer."""
+
+    path: str
+    turn: int
+    rounds: int
+
+
+class MessageSeen(_Event, frozen=True, kw_only=True, tag="message_seen"):
+    """A message entered the surface of an agent path, at its end.
+
+    Attributes:
+        native_id: the framework's own id, if it has one.
+        origin: `caller`, `model`, `tool`, or `repair` for a text of ours that closes a dangling
+            tool call.
+        parts: the content as sent; empty where `same_as` names the event that holds it.
+        same_as: seq of the `ResponseCame` or `ToolEnded` whose parts these are.
+    """
+
+    BODIES = ("parts",)
+
+    path: str
+    role: Role
+    origin: Literal["caller", "model", "tool", "repair"]
+    native_id: str | None = None
+    parts: Parts = ()
+    same_as: int | None = None
+
+
+class MessageLeftOut(_Event, frozen=True, kw_only=True, tag="message_left_out"):
+    """A message that was given to us and may not be sent: logged, not in the surface.
+
+    `reason` is `no_content`, `orphan_result` or `second_result`.
+    """
+
+    BODIES = ("parts",)
+
+    path: str
+    role: Role
+    reason: Literal["no_content", "orphan_result", "second_result"]
+    native_id: str | None = None
+    parts: Parts = ()
+
+
+class Replaced(_Event, frozen=True, kw_only=True, tag="replaced"):
+    """The one surface operation: a contiguous run of entries gives way to one entry, or to none.
+
+    Attributes:
+        shadows: seqs of all entries it hides, in surface order.
+        cause: `rewound` or `edited` when the caller's history departs from ours, else the fold.
+        planned: whether a fold of ours caused it.
+        role: role of the entry that takes their place; None where nothing does.
+    """
+
+    BODIES = ("parts",)
+
+    path: str
+    shadows: tuple[int, ...]
+    cause: str
+    planned: bool
+    role: Role | None = None
+    parts: Parts = ()
+
+
+class HeaderSet(_Event, frozen=True, kw_only=True, tag="header_set"):
+    """What precedes the messages, from here on: model, system, tools, parameters.
+
+    Attributes:
+        system: the system blocks, without markers.
+        tools: JSON array of the tool definitions as sent, without markers.
+        parameters: JSON object of every other field of the request, as sent.
+        changed: which of `model`, `system`, `tools`, `parameters` differ from the one before.
+        adopted: which of them were not ours to derive and were taken from the request that left.
+    """
+
+    BODIES = ("system", "tools", "parameters")
+
+    path: str
+    model: str
+    system: Parts
+    tools: str
+    parameters: str
+    changed: tuple[str, ...]
+    adopted: tuple[str, ...] = ()
+
+
+class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):
+    """A model request was decided: its number, its breakpoints, and what it should find cached.
+
+    Attributes:
+        call: number of the call in the session, from 1.
+        turn: turn of this agent path.
+        round: round of the turn, from 1.
+        entries: number of surface entries.
+        digest: hash chain over the message segments, hex.
+        breakpoints: in wire order.
+        expected_read_tokens: tokens of the entry the anchor points at, as the provider reported
+            them; None when there is no such entry.
+        foreign_breakpoints: markers of the caller that were counted and taken off.
+    """
+
+    path: str
+    call: int
+    turn: int
+    round: int
+    entries: int
+    digest: str
+    breakpoints: tuple[Breakpoint, ...]
+    expected_read_tokens: int | None = None
+    foreign_breakpoints: int = 0
+
+
+class Deviation(Struct, frozen=True, kw_only=True):
+    """A piece of the body that our codec does not render to the same bytes.
+
+    `where` is `system`, `tools` or the index of a wire message; `text` is the piece as sent, or
+    None when the piece is as rendered again.
+    """
+
+    where: str
+    text: str | None
+
+
+class RequestSent(_Event, frozen=True, kw_only=True, tag="request_sent"):
+    """The request record: a delta on the previous call of the same agent path.
+
+    Attributes:
+        attempt: 1 for the first try; a retry is an attempt and never renumbers the call.
+        header: seq of the `HeaderSet` in force.
+        renderer: codec and version whose rendering the record refers to.
+        order: top-level keys of the body in the order sent.
+        deviations: changes to the set of pieces that are stored because rendering differs.
+        mismatches: pieces whose *meaning* differs from the derived surface: a defect of ours, or
+            a second owner of the request.
+        body_hash: hash of the body that left, or of the body we built (`observed` tells which).
+        body_bytes: its length.
+        observed: whether the HTTP layer showed us the bytes.
+    """
+
+    BODIES = ("deviations",)
+
+    path: str
+    call: int
+    attempt: int
+    header: int
+    renderer: str
+    order: tuple[str, ...]
+    deviations: tuple[Deviation, ...]
+    mismatches: tuple[str, ...]
+    body_hash: str
+    body_bytes: int
+    observed: bool
+
+
+class ResponseCame(_Event, frozen=True, kw_only=True, tag="response_came"):
+    """The provider answered. `usage` is None when it reported none: absent is not zero."""
+
+    BODIES = ("parts",)
+
+    path: str
+    call: int
+    parts: Parts
+    stop_reason: str | None
+    usage: Usage | None
+    provider_id: str | None = None
+    request_id: str | None = None
+    latency_seconds: float | None = None
+
+
+class CallFailed(_Event, frozen=True, kw_only=True, tag="call_failed"):
+    """The provider, or the way to it, refused the call; the error went on to the caller."""
+
+    path: str
+    call: int
+    error: str
+    status: int | None
+    message: str
+
+
+class ToolBegan(_Event, frozen=True, kw_only=True, tag="tool_began"):
+    """A tool body is about to run. `arguments` is the JSON text of the call."""
+
+    BODIES = ("arguments",)
+
+    path: str
+    call_id: str
+    name: str
+    arguments: str
+
+
+class ToolEnded(_Event, frozen=True, kw_only=True, tag="tool_ended"):
+    """A tool body returned, or raised (`error` names the exception)."""
+
+    BODIES = ("parts",)
+
+    path: str
+    call_id: str
+    name: str
+    parts: Parts
+    is_error: bool
+    error: str | None = None
+
+
+class ConfigChanged(_Event, frozen=True, kw_only=True, tag="config_changed"):
+    """A policy knob changed in mid-session. Values are JSON text."""
+
+    knob: str
+    before: str
+    after: str
+
+
+class FrameComposed(_Event, frozen=True, kw_only=True, tag="frame_composed"):
+    """The volatile context of a turn, as composed; its message is a `MessageSeen`."""
+
+    BODIES = ("parts",)
+
+    path: str
+    turn: int
+    parts: Parts
+
+
+class Archived(_Event, frozen=True, kw_only=True, tag="archived"):
+    """A durable, searchable copy of these entries exists."""
+
+    path: str
+    entries: tuple[int, ...]
+    archive: str
+
+
+class Nudged(_Event, frozen=True, kw_only=True, tag="nudged"):
+    """A steering text of ours was appended at that round."""
+
+    path: str
+    turn: int
+    round: int
+    text: str
+
+
+class Steered(_Event, frozen=True, kw_only=True, tag="steered"):
+    """An outside input arrived in mid-turn."""
+
+    BODIES = ("parts",)
+
+    path: str
+    turn: int
+    parts: Parts
+
+
+Event: TypeAlias = (
+    SessionOpened
+    | TurnBegan
+    | TurnEnded
+    | MessageSeen
+    | MessageLeftOut
+    | Replaced
+    | HeaderSet
+    | CallPlanned
+    | RequestSent
+    | ResponseCame
+    | CallFailed
+    | ToolBegan
+    | ToolEnded
+    | ConfigChanged
+    | FrameComposed
+    | Archived
+    | Nudged
+    | Steered
+)

@@ -1,0 +1,71 @@
+"""An append-only sequence that shares its storage between versions.
+
+The engine's states are values: a step returns a new one and leaves the old one as it was. Copying
+a history of thousands of entries at each step would make a call cost O(history). A trail instead
+holds a length over shared storage: extending the newest version appends in place, where no older
+version can look; extending an older version copies first.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Trail(Generic[T]):
+    """An immutable sequence with O(new) extension and O(1) indexing."""
+
+    __slots__ = ("_items", "_length")
+
+    def __init__(self, items: Iterable[T] = ()) -> None:
+        self._items = list(items)
+        self._length = len(self._items)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[T]:
+        for index in range(self._length):
+            yield self._items[index]
+
+    def __getitem__(self, index: int) -> T:
+        if index < 0:
+            index += self._length
+        if not 0 <= index < self._length:
+            raise IndexError(index)
+        return self._items[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trail) and self.span() == other.span()
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, so not hashable by identity
+
+    def __repr__(self) -> str:
+        return f"Trail({self.span()!r})"
+
+    def span(self, start: int = 0, stop: int | None = None) -> list[T]:
+        """A copied slice of this version."""
+        return self._items[start : self._length if stop is None else min(stop, self._length)]
+
+    def extended(self, items: Iterable[T]) -> "Trail[T]":
+        """This sequence with more at the end."""
+        new = list(items)
+        if not new:
+            return self
+        grown: Trail[T] = Trail.__new__(Trail)
+        if len(self._items) == self._length:
+            grown._items = self._items
+        else:
+            grown._items = self.span()
+        grown._items.extend(new)
+        grown._length = self._length + len(new)
+        return grown
+
+    def cut(self, length: int) -> "Trail[T]":
+        """The first `length` items."""
+        if not 0 <= length <= self._length:
+            raise IndexError(length)
+        shorter: Trail[T] = Trail.__new__(Trail)
+        shorter._items = self._items
+        shorter._length = length
+        return shorter

@@ -1,0 +1,1 @@
+"""Where logs live: one Protocol, one contract test, several backends."""

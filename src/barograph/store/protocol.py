@@ -1,0 +1,111 @@
+"""What a place for logs must do."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+
+from barograph.core.errors import UnknownSession
+from barograph.core.events import Event
+
+
+class Logged(NamedTuple):
+    """An event and its number in the session."""
+
+    seq: int
+    event: Event
+
+
+class SessionInfo(Struct, frozen=True, kw_only=True):
+    """One row of the list of sessions.
+
+    Attributes:
+        session: the id, exactly as given.
+        opened_at: seconds since the epoch of the first event.
+        last_at: seconds since the epoch of the last event.
+        events: number of events.
+        calls: number of model calls.
+    """
+
+    session: str
+    opened_at: float
+    last_at: float
+    events: int
+    calls: int
+
+
+class Store(Protocol):
+    """An append-only home for sessions. There is no update, and deletion is by whole session.
+
+    Every method may raise `StoreUnavailable` (cannot be opened, read or written) and `StoreBusy`
+    (locked by another writer for longer than the store waits).
+    """
+
+    def append(self, session: str, events: Sequence[Event], *, after: int) -> int:
+        """Commit events in one transaction and return the seq of the last.
+
+        `after` is the seq the writer believes to be the last one (0 for a new session).
+
+        Raises:
+            SequenceConflict: another writer was first; nothing was written.
+            UsageError: an empty session id, or a value that JSON cannot hold; nothing was written.
+        """
+        ...
+
+    def read(self, session: str, *, after: int = 0, bodies: bool = True) -> Iterator[Logged]:
+        """Events with seq greater than `after`, in order.
+
+        Without `bodies`, fields that are stored by content hash keep their empty default where the
+        stored value is external: enough for lists and figures, and quick.
+
+        Raises:
+            UnknownSession: no session of exactly that id.
+            LogCorrupt: a gap, a body that is missing or altered, an event that does not decode.
+            SchemaTooNew: written by a newer version.
+        """
+        ...
+
+    def last_seq(self, session: str) -> int:
+        """Seq of the last event; 0 where there is no such session."""
+        ...
+
+    def sessions(self) -> list[SessionInfo]:
+        """All sessions, the most recently written first."""
+        ...
+
+    def delete(self, session: str) -> None:
+        """Remove a session and all that belongs to it.
+
+        Raises:
+            UnknownSession: no session of exactly that id.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release what the store holds. Closing twice is harmless."""
+        ...
+
+
+def resolve_session(store: Store, wanted: str) -> str:
+    """The full id for an id, a unique prefix of one, or `latest`.
+
+    Raises:
+        UnknownSession: none matches, or several do; the error lists what is there.
+    """
+    known = [info.session for info in store.sessions()]
+    if wanted == "latest" and known:
+        return known[0]
+    matches = [name for name in known if name == wanted] or [
+        name for name in known if wanted and name.startswith(wanted)
+    ]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        what = f"{len(matches)} sessions start with {wanted!r}: {', '.join(matches[:5])}."
+        raise UnknownSession(what, next_step="Give more of the id.", session=wanted)
+    shown = ", ".join(known[:5]) or "none"
+    raise UnknownSession(
+        f"No session {wanted!r} in this store.",
+        next_step=f"`barograph sessions` lists them; the most recent are: {shown}.",
+        session=wanted,
+    )
