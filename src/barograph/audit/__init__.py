@@ -1,0 +1,1 @@
+"""Replay of recorded sessions, and what an audit measures on them."""
