@@ -1,0 +1,210 @@
+"""What the simulator must know of one block, computed once per distinct JSON text.
+
+A request repeats nearly every block of the one before it. So a block is sliced out of the body
+undecoded, its bytes are hashed, and everything else (semantic digest, tokens, marker, problems) is
+looked up under that hash. The memory is bounded: the oldest facts are forgotten first.
+"""
+
+from hashlib import blake2b
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from barograph.simulator.tokens import Size, TokenRule, size_of_block, size_of_tool
+
+Ttl = Literal["5m", "1h"]
+
+DIGEST_BYTES: Final = 16
+_REMEMBERED_BLOCKS: Final = 65_536
+
+# Inside these, the order of keys is the model's or the author's text; elsewhere it means nothing.
+_ORDERED_KEYS: Final = frozenset({"input", "input_schema"})
+# reference: provider prompt-caching page, "What cannot be cached"
+_NEVER_ELIGIBLE: Final = frozenset({"thinking", "redacted_thinking"})
+
+
+class BlockFacts(Struct, frozen=True, kw_only=True):
+    """Facts of one tool definition, system block or message block.
+
+    Attributes:
+        digest: hash of the block's meaning, markers and key order aside.
+        tokens: its tokens by the simulator's rule.
+        kind: the block's `type`; `tool` for a tool definition.
+        tool_id: id of the call a `tool_use` makes or a `tool_result` answers, else empty.
+        marker: TTL class of its `cache_control`, None without one.
+        eligible: whether it may carry a marker.
+        images: images inside it.
+        problem: why the provider would refuse it, to be read after the block's path; else empty.
+    """
+
+    digest: bytes
+    tokens: int
+    kind: str
+    tool_id: str = ""
+    marker: Ttl | None = None
+    eligible: bool = True
+    images: int = 0
+    problem: str = ""
+
+
+class BlockReader:
+    """Facts of blocks by their raw JSON, remembered.
+
+    Args:
+        rule: how tokens are counted.
+        remembered_blocks: how many distinct blocks are kept in memory.
+    """
+
+    def __init__(self, rule: TokenRule, *, remembered_blocks: int = _REMEMBERED_BLOCKS) -> None:
+        self._rule = rule
+        self._remembered_blocks = remembered_blocks
+        self._known: dict[bytes, BlockFacts] = {}
+
+    def tool(self, raw: msgspec.Raw) -> BlockFacts:
+        """Facts of a tool definition."""
+        key = blake2b(raw, digest_size=DIGEST_BYTES, person=b"tool").digest()
+        facts = self._known.get(key)
+        return facts if facts is not None else self._remember(key, self._read_tool(raw))
+
+    def block(self, raw: msgspec.Raw) -> BlockFacts:
+        """Facts of a system or message block."""
+        key = blake2b(raw, digest_size=DIGEST_BYTES, person=b"block").digest()
+        facts = self._known.get(key)
+        return facts if facts is not None else self._remember(key, self._read_block(raw))
+
+    def text(self, text: str) -> BlockFacts:
+        """Facts of a string given as whole content: the same as those of one text block."""
+        key = blake2b(text.encode(), digest_size=DIGEST_BYTES, person=b"text").digest()
+        facts = self._known.get(key)
+        if facts is not None:
+            return facts
+        return self._remember(key, self._facts_of_block({"type": "text", "text": text}))
+
+    def _remember(self, key: bytes, facts: BlockFacts) -> BlockFacts:
+        if len(self._known) >= self._remembered_blocks:
+            del self._known[next(iter(self._known))]
+        self._known[key] = facts
+        return facts
+
+    def _read_tool(self, raw: msgspec.Raw) -> BlockFacts:
+        tool = msgspec.json.decode(raw)
+        if not isinstance(tool, dict):
+            return _no_object()
+        if not isinstance(tool.get("name"), str) and not isinstance(tool.get("type"), str):
+            return self._facts(tool, "tool", size_of_tool(tool), problem=".name: Field required")
+        return self._facts(tool, "tool", size_of_tool(tool))
+
+    def _read_block(self, raw: msgspec.Raw) -> BlockFacts:
+        block = msgspec.json.decode(raw)
+        return self._facts_of_block(block) if isinstance(block, dict) else _no_object()
+
+    def _facts_of_block(self, block: dict[str, Any]) -> BlockFacts:
+        kind = block.get("type")
+        if not isinstance(kind, str):
+            return self._facts(block, "", Size(0), problem=".type: Field required")
+        return self._facts(block, kind, size_of_block(block), problem=_problem(block, kind))
+
+    def _facts(
+        self, block: dict[str, Any], kind: str, size: Size, *, problem: str = ""
+    ) -> BlockFacts:
+        marker, marker_problem = _marker(block.get("cache_control"))
+        eligible = kind not in _NEVER_ELIGIBLE and not (kind == "text" and not block.get("text"))
+        return BlockFacts(
+            digest=blake2b(_semantic(block), digest_size=DIGEST_BYTES).digest(),
+            tokens=self._rule.tokens_of(size),
+            kind=kind,
+            tool_id=_tool_id(block, kind),
+            marker=marker,
+            eligible=eligible,
+            images=size.images,
+            problem=problem or marker_problem,
+        )
+
+
+def _no_object() -> BlockFacts:
+    return BlockFacts(digest=b"", tokens=0, kind="", problem=": Input should be an object")
+
+
+def _tool_id(block: dict[str, Any], kind: str) -> str:
+    name = {"tool_use": "id", "tool_result": "tool_use_id"}.get(kind)
+    value = block.get(name) if name else None
+    return value if isinstance(value, str) else ""
+
+
+def _problem(block: dict[str, Any], kind: str) -> str:
+    """Why a block is refused whatever stands around it (reference: messages API, validation)."""
+    marked = block.get("cache_control") is not None
+    if kind in _NEVER_ELIGIBLE and marked:
+        return f".{kind}.cache_control: Extra inputs are not permitted"
+    if kind == "text":
+        return _text_problem(block.get("text"), marked=marked)
+    if kind == "tool_use" and not _tool_id(block, kind):
+        return ".tool_use.id: Field required"
+    if kind == "tool_result":
+        return _tool_result_problem(block)
+    return ""
+
+
+def _text_problem(text: object, *, marked: bool) -> str:
+    if not isinstance(text, str):
+        return ".text.text: Field required"
+    if not text and marked:
+        return ".text: cache_control cannot be set for empty text blocks"
+    if not text:
+        return ": text content blocks must be non-empty"
+    return "" if text.strip() else ": text content blocks must contain non-whitespace text"
+
+
+def _tool_result_problem(block: dict[str, Any]) -> str:
+    if not _tool_id(block, "tool_result"):
+        return ".tool_result.tool_use_id: Field required"
+    content = block.get("content")
+    for index, part in enumerate(content if isinstance(content, list) else ()):
+        if isinstance(part, dict) and part.get("cache_control") is not None:
+            return f".tool_result.content.{index}.cache_control: sub-blocks cannot be cached"
+    return ""
+
+
+def _marker(value: object) -> tuple[Ttl | None, str]:
+    """The TTL class of a `cache_control` value, and what is wrong with it."""
+    if value is None:
+        return None, ""
+    if not isinstance(value, dict):
+        return None, ".cache_control: Input should be an object"
+    ttl = value.get("ttl")
+    unknown = next((key for key in value if key not in ("type", "ttl")), None)
+    problem = ""
+    if value.get("type") != "ephemeral":
+        problem = ".cache_control.type: Input should be 'ephemeral'"
+    elif unknown is not None:
+        problem = f".cache_control.{unknown}: Extra inputs are not permitted"
+    elif ttl not in (None, "5m", "1h"):
+        problem = ".cache_control.ttl: Input should be '5m' or '1h'"
+    return (None, problem) if problem else ("1h" if ttl == "1h" else "5m", "")
+
+
+def marker_of(raw: msgspec.Raw) -> tuple[Ttl | None, str]:
+    """The TTL class of the request's own `cache_control`, and what is wrong with it."""
+    return _marker(msgspec.json.decode(raw))
+
+
+def _semantic(block: dict[str, Any]) -> bytes:
+    """Bytes that are equal for two blocks exactly if the provider sees the same block."""
+    content = block.get("content")
+    if block.get("type") == "tool_result" and isinstance(content, str):
+        block = block | {"content": [{"type": "text", "text": content}]}
+    return msgspec.json.encode(_ordered(block))
+
+
+def _ordered(value: object) -> object:
+    """The value with its keys sorted where their order means nothing; null counts as absent."""
+    if isinstance(value, dict):
+        return {
+            key: item if key in _ORDERED_KEYS else _ordered(item)
+            for key, item in sorted(value.items())
+            if item is not None and key != "cache_control"
+        }
+    if isinstance(value, list):
+        return [_ordered(item) for item in value]
+    return value

@@ -1,0 +1,74 @@
+"""The record of one HTTP request and its answer: all that an audit needs."""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Final
+
+from msgspec import Struct
+
+from barograph.simulator.cache import Bill
+from barograph.simulator.prefix import PromptBlock
+
+# Credentials are in none of these.
+_KEPT_HEADERS: Final = frozenset(
+    {"anthropic-version", "anthropic-beta", "content-type", "user-agent", "x-stainless-retry-count"}
+)
+
+
+class Exchange(Struct, frozen=True, kw_only=True):
+    """One HTTP request as received, and what came of it.
+
+    Attributes:
+        number: 1 for the first request the provider received, then counting.
+        session: the session it named.
+        index: index of the scripted reply it was for, from 0; -1 if it named no known session.
+        attempt: the client's retry count, 0 for a first try.
+        now_seconds: start of the request on the virtual clock.
+        account: label of the API key; never the key.
+        model: the model id, empty if the body could not be read.
+        request: the body, byte for byte; empty if bodies are not kept.
+        headers: names in lower case; those that hold no secret.
+        status: HTTP status of the answer.
+        response: the answer's JSON form, for a streamed answer too; empty if bodies are not kept.
+        request_id: the `request-id` of the answer.
+        streamed: whether the client asked for a stream.
+        bill: the four parts of the prompt; None unless the status is 200.
+        output_tokens: tokens of the answer.
+        total_tokens: the whole prompt; 0 if it could not be read.
+        blocks: the prompt block by block.
+        hit: index into `blocks` of the last block read from the cache, None for none.
+    """
+
+    number: int
+    session: str
+    index: int
+    attempt: int
+    now_seconds: float
+    account: str
+    model: str = ""
+    request: bytes
+    headers: Mapping[str, str]
+    status: int
+    response: bytes
+    request_id: str
+    streamed: bool = False
+    bill: Bill | None = None
+    output_tokens: int = 0
+    total_tokens: int = 0
+    blocks: tuple[PromptBlock, ...] = ()
+    hit: int | None = None
+
+
+def account_of(headers: Mapping[str, str]) -> str:
+    """A label that tells API keys apart and gives none away."""
+    key = headers.get("x-api-key") or headers.get("authorization") or ""
+    return "key-" + blake2b(key.encode(), digest_size=4).hexdigest() if key else "no-key"
+
+
+def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers that are worth keeping and hold no secret."""
+    return {
+        name: value
+        for name, value in headers.items()
+        if name in _KEPT_HEADERS or name.startswith("x-sim-")
+    }

@@ -1,0 +1,192 @@
+"""The simulator on a loopback port, for clients that know nothing of it.
+
+One thread runs the server; requests are answered one after another by the provider's state
+machine, which takes milliseconds. Nothing here knows a rule of the provider.
+"""
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from threading import Thread
+from time import sleep
+from types import TracebackType
+from typing import Final, Self
+
+from barograph.core.model import ModelFacts
+from barograph.simulator.exchange import Exchange
+from barograph.simulator.provider import SimulatedProvider
+from barograph.simulator.refusal import NOT_FOUND, Refused
+from barograph.simulator.script import Script
+from barograph.simulator.switches import Switches
+from barograph.simulator.tokens import TokenRule
+from barograph.simulator.wire import stream_of
+
+try:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+except ImportError as error:
+    raise ImportError(
+        "The simulator's server needs starlette and uvicorn: pip install 'barograph[simulator]'"
+    ) from error
+
+_START_SECONDS: Final = 10.0
+_STOP_SECONDS: Final = 10.0
+_POLL_SECONDS: Final = 0.002
+
+
+class Simulator:
+    """A loopback provider that stock clients use by its base URL alone.
+
+    ```python
+    with Simulator([Reply(content="Hello.")]) as simulator:
+        client = anthropic.Anthropic(base_url=simulator.url, api_key="any")
+    ```
+
+    Args:
+        script: script of the session `default`.
+        rule: how tokens are counted.
+        switches: undocumented behaviour.
+        rng: where random misses come from.
+        clock: seconds for requests without `x-sim-now`; frozen at 0.0 if None.
+        facts: facts of a model by its id; the dated table if None.
+        keep_bodies: whether `exchanges` keeps request and response bodies.
+        record_dir: a folder for files of every exchange, None for none.
+        port: where to listen on 127.0.0.1; 0 for any free port.
+    """
+
+    def __init__(
+        self,
+        script: Script | None = None,
+        *,
+        rule: TokenRule | None = None,
+        switches: Switches | None = None,
+        rng: Random | None = None,
+        clock: Callable[[], float] | None = None,
+        facts: Callable[[str], ModelFacts] | None = None,
+        keep_bodies: bool = True,
+        record_dir: Path | None = None,
+        port: int = 0,
+    ) -> None:
+        self.provider = SimulatedProvider(
+            script,
+            rule=rule,
+            switches=switches,
+            rng=rng,
+            clock=clock,
+            facts=facts,
+            keep_bodies=keep_bodies,
+            record_dir=record_dir,
+        )
+        self._port = port
+        self._socket: socket.socket | None = None
+        self._server: uvicorn.Server | None = None
+        self._thread: Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """The base URL for clients, without a trailing slash.
+
+        Raises:
+            RuntimeError: the simulator is not running.
+        """
+        if self._socket is None:
+            raise RuntimeError("The simulator is not running; use it in a `with` statement.")
+        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """Every request received so far, with its answer."""
+        return self.provider.exchanges
+
+    def play(self, session: str, script: Script) -> None:
+        """Let a session answer by a script; see `SimulatedProvider.play`."""
+        self.provider.play(session, script)
+
+    def start(self) -> Self:
+        """Listen, and return once requests are answered.
+
+        Raises:
+            OSError: the port is taken.
+            RuntimeError: it runs already, or does not come up.
+        """
+        if self._socket is not None:
+            raise RuntimeError("The simulator is running already.")
+        self._socket = socket.create_server(("127.0.0.1", self._port), backlog=128)
+        config = uvicorn.Config(
+            _application(self.provider),
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=1,
+        )
+        server = uvicorn.Server(config)
+        thread = Thread(
+            target=server.run, kwargs={"sockets": [self._socket]}, name="simulator", daemon=True
+        )
+        self._server, self._thread = server, thread
+        thread.start()
+        waited_seconds = 0.0
+        while not server.started:
+            sleep(_POLL_SECONDS)
+            waited_seconds += _POLL_SECONDS
+            if waited_seconds > _START_SECONDS or not thread.is_alive():
+                self.stop()
+                raise RuntimeError("The simulator's server did not come up.")
+        return self
+
+    def stop(self) -> None:
+        """Stop listening and end the thread; what was exchanged stays readable."""
+        if self._server is not None:
+            self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join(_STOP_SECONDS)
+        if self._socket is not None:
+            self._socket.close()
+        self._server = self._thread = self._socket = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def _application(provider: SimulatedProvider) -> Starlette:
+    async def create_message(request: Request) -> Response:
+        exchange = provider.handle(await request.body(), request.headers)
+        return _response(exchange)
+
+    async def unknown(request: Request, error: Exception) -> Response:
+        refusal = Refused(
+            f"{request.method} {request.url.path} is not simulated: {error}",
+            status=404,
+            kind=NOT_FOUND,
+        )
+        return Response(refusal.body("req_sim_none"), 404, media_type="application/json")
+
+    return Starlette(
+        routes=[Route("/v1/messages", create_message, methods=["POST"])],
+        exception_handlers={404: unknown, 405: unknown},
+    )
+
+
+def _response(exchange: Exchange) -> Response:
+    headers = {"request-id": exchange.request_id}
+    if exchange.streamed and exchange.status == 200:
+        body = b"".join(stream_of(exchange.response))
+        return Response(body, headers=headers, media_type="text/event-stream")
+    return Response(
+        exchange.response, exchange.status, headers=headers, media_type="application/json"
+    )

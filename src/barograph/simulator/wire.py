@@ -1,0 +1,114 @@
+"""The wire form of answers: the JSON message, and the same message as server-sent events.
+
+Source: provider streaming page and the types of its SDK. The first event carries the input side of
+the usage with the split by TTL; `message_delta` repeats the input and cache totals, cumulative and
+without the split.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from barograph.simulator.cache import Bill
+
+# Long enough to keep events few, short enough that clients must join several.
+_DELTA_CHARS: Final = 1024
+
+
+def message_json(
+    *,
+    message_id: str,
+    model: str,
+    content: list[Any],
+    stop_reason: str,
+    bill: Bill,
+    output_tokens: int,
+) -> bytes:
+    """The body of a 200 answer."""
+    return msgspec.json.encode(
+        {
+            "id": message_id,
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "content": content,
+            "stop_reason": stop_reason,
+            "stop_sequence": None,
+            "usage": usage_json(bill, output_tokens),
+        }
+    )
+
+
+def usage_json(bill: Bill, output_tokens: int) -> dict[str, Any]:
+    """The usage object of a message."""
+    return {
+        "input_tokens": bill.uncached_tokens,
+        "cache_creation_input_tokens": bill.write_tokens,
+        "cache_read_input_tokens": bill.read_tokens,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": bill.write_5m_tokens,
+            "ephemeral_1h_input_tokens": bill.write_1h_tokens,
+        },
+        "output_tokens": output_tokens,
+        "service_tier": "standard",
+    }
+
+
+def stream_of(message: bytes) -> Iterator[bytes]:
+    """The server-sent events that deliver a message.
+
+    Args:
+        message: the JSON form of a 200 answer.
+    """
+    whole = msgspec.json.decode(message)
+    usage = whole["usage"]
+    started = usage | {"output_tokens": min(1, usage["output_tokens"])}
+    opening = whole | {"content": [], "stop_reason": None, "usage": started}
+    yield _event("message_start", message=opening)
+    yield _event("ping")
+    for index, block in enumerate(whole["content"]):
+        start, deltas = _parts(block)
+        yield _event("content_block_start", index=index, content_block=start)
+        for delta in deltas:
+            yield _event("content_block_delta", index=index, delta=delta)
+        yield _event("content_block_stop", index=index)
+    totals = {
+        name: usage[name]
+        for name in (
+            "input_tokens",
+            "cache_creation_input_tokens",
+            "cache_read_input_tokens",
+            "output_tokens",
+        )
+    }
+    delta = {"stop_reason": whole["stop_reason"], "stop_sequence": whole["stop_sequence"]}
+    yield _event("message_delta", delta=delta, usage=totals)
+    yield _event("message_stop")
+
+
+def _event(name: str, **fields: object) -> bytes:
+    data = msgspec.json.encode({"type": name, **fields})
+    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
+
+
+def _parts(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A block's empty start and the deltas that fill it; other kinds come whole."""
+    kind = block["type"]
+    if kind == "text":
+        return block | {"text": ""}, _deltas("text_delta", "text", block["text"])
+    if kind == "thinking":
+        deltas = _deltas("thinking_delta", "thinking", block["thinking"])
+        deltas += [{"type": "signature_delta", "signature": block.get("signature", "")}]
+        return block | {"thinking": "", "signature": ""}, deltas
+    if kind in ("tool_use", "server_tool_use"):
+        text = msgspec.json.encode(block["input"]).decode()
+        empty = {"type": "input_json_delta", "partial_json": ""}
+        deltas = [empty, *_deltas("input_json_delta", "partial_json", text)]
+        return block | {"input": {}}, deltas
+    return block, []
+
+
+def _deltas(kind: str, name: str, text: str) -> list[dict[str, Any]]:
+    starts = range(0, len(text), _DELTA_CHARS)
+    return [{"type": kind, name: text[start : start + _DELTA_CHARS]} for start in starts]
