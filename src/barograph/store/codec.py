@@ -1,0 +1,209 @@
+"""Events to stored records and back: the one form that every backend keeps.
+
+A record is the event's JSON, its schema version, and its *references*: which fields are kept as
+bodies, by content hash. References travel beside the JSON, never inside it, so no text that a
+model, a tool or a caller writes can be taken for one.
+
+What is stored is proved before it is stored: each event is decoded again and compared. A value
+that JSON would bend silently (a NaN becomes null, bytes become text) is refused at the door.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, get_args, get_type_hints
+
+import msgspec
+from msgspec.structs import replace
+
+from barograph.core.canonical import hash_body
+from barograph.core.errors import LogCorrupt, SchemaTooNew, UsageError
+from barograph.core.events import SCHEMA, Event
+
+EXTERNAL_BYTES: Final = 512
+"""A field of `BODIES` whose JSON is at least this long is kept as a body."""
+
+Fetch: TypeAlias = Callable[[str], bytes | None]
+"""Gives the stored bytes of a content hash, or None when they are missing."""
+
+
+class Record(NamedTuple):
+    """An event as stored.
+
+    Attributes:
+        schema: schema version it was written with.
+        data: JSON of the event; fields that are kept as bodies are empty in it.
+        refs: content hash of each field that is kept as a body.
+    """
+
+    schema: int
+    data: bytes
+    refs: dict[str, str]
+
+
+class Encoded(NamedTuple):
+    """A record and the bodies it refers to, by content hash."""
+
+    record: Record
+    bodies: dict[str, bytes]
+
+
+class _BodyField(NamedTuple):
+    neutral: object
+    decoder: msgspec.json.Decoder[Any]
+
+
+def _body_fields(kind: type) -> dict[str, _BodyField]:
+    hints = get_type_hints(kind)
+    return {
+        name: _BodyField("" if hints[name] is str else (), msgspec.json.Decoder(hints[name]))
+        for name in kind.BODIES  # type: ignore[attr-defined]
+    }
+
+
+_FIELDS: Final = {kind: _body_fields(kind) for kind in get_args(Event)}
+_encoder: Final = msgspec.json.Encoder()
+_decoder: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(Event)
+
+
+def encode_events(session: str, events: Sequence[Event], *, after: int) -> list[Encoded]:
+    """Encode events that are to follow seq `after`.
+
+    Raises:
+        UsageError: a value is no event, or would not come back from JSON as it is. The error
+            names the session and the seq the event would have had.
+    """
+    return [_encode(session, after + place, event) for place, event in enumerate(events, start=1)]
+
+
+def decode_record(session: str, seq: int, record: Record, fetch: Fetch | None) -> Event:
+    """The event of a record, equal to the one that was encoded.
+
+    Args:
+        session: id, for errors.
+        seq: number of the event, for errors.
+        record: as stored.
+        fetch: finds bodies; None leaves fields that are kept as bodies empty.
+
+    Raises:
+        SchemaTooNew: written by a newer version.
+        LogCorrupt: the JSON is not an event, or a body is missing or altered.
+    """
+    if record.schema > SCHEMA:
+        raise _too_new(session, seq, record.schema)
+    try:
+        event = _decoder.decode(record.data)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _undecodable(session, seq, error) from error
+    if fetch is None or not record.refs:
+        return event
+    fields = _FIELDS[type(event)]
+    bodies = {
+        name: _restore(session, seq, name, ref, fields, fetch) for name, ref in record.refs.items()
+    }
+    return replace(event, **bodies)
+
+
+def _encode(session: str, seq: int, event: Event) -> Encoded:
+    fields = _FIELDS.get(type(event))
+    if fields is None:
+        what = (
+            f"{type(event).__name__} is not an event type; it cannot be seq {seq} of {session!r}."
+        )
+        raise UsageError(what, next_step=_KEEP_TO_EVENTS, session=session, seq=seq)
+    try:
+        encoded, kept = _encode_unchecked(event, fields)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _refusal(session, seq, event, str(error)) from error
+    if kept != event:
+        raise _refusal(session, seq, event, _difference(event, kept))
+    return encoded
+
+
+def _encode_unchecked(event: Event, fields: dict[str, _BodyField]) -> tuple[Encoded, Event]:
+    """The encoded event, and what a reader would get back for it."""
+    data = _encoder.encode(event)
+    if len(data) < EXTERNAL_BYTES or not fields:
+        return Encoded(Record(SCHEMA, data, {}), {}), _decoder.decode(data)
+    external = {
+        name: body
+        for name in fields
+        if len(body := _encoder.encode(getattr(event, name))) >= EXTERNAL_BYTES
+    }
+    if not external:
+        return Encoded(Record(SCHEMA, data, {}), {}), _decoder.decode(data)
+    data = _encoder.encode(replace(event, **{name: fields[name].neutral for name in external}))
+    refs = {name: hash_body(body) for name, body in external.items()}
+    bodies = {refs[name]: body for name, body in external.items()}
+    values = {name: fields[name].decoder.decode(body) for name, body in external.items()}
+    return Encoded(Record(SCHEMA, data, refs), bodies), replace(_decoder.decode(data), **values)
+
+
+def _restore(  # noqa: PLR0917 - ids for the error, then the three things it works on
+    session: str, seq: int, name: str, ref: str, fields: dict[str, _BodyField], fetch: Fetch
+) -> object:
+    field = fields.get(name)
+    if field is None:
+        raise _broken(session, seq, name, ref, "belongs to a field that holds no body")
+    body = fetch(ref)
+    if body is None:
+        raise _broken(session, seq, name, ref, "is missing")
+    if hash_body(body) != ref:
+        raise _broken(session, seq, name, ref, "was altered: its bytes do not have that hash")
+    try:
+        return field.decoder.decode(body)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _broken(session, seq, name, ref, f"does not decode ({error})") from error
+
+
+_KEEP_TO_EVENTS: Final = "Nothing was written; append values of `barograph.core.events` only."
+_RESTORE_COPY: Final = "Restore the store from a copy, or delete the session; nothing was changed."
+
+
+def _refusal(session: str, seq: int, event: Event, why: str) -> UsageError:
+    return UsageError(
+        f"{type(event).__name__} cannot be stored as seq {seq} of session {session!r}: {why}.",
+        next_step=(
+            "Nothing was written; give finite numbers, well-formed text and the declared types."
+        ),
+        session=session,
+        seq=seq,
+    )
+
+
+def _difference(event: Event, kept: Event) -> str:
+    """Names the first field that JSON would bend."""
+    for name in event.__struct_fields__:
+        given = getattr(event, name)
+        if getattr(kept, name) != given:
+            return f"{name} holds {type(given).__name__} that would not be read back as it is"
+    return "it would not be read back as it is"
+
+
+def _too_new(session: str, seq: int, schema: int) -> SchemaTooNew:
+    return SchemaTooNew(
+        f"Event {seq} of session {session!r} has schema {schema}; "
+        f"this Barograph reads up to {SCHEMA}: the log is newer than this Barograph.",
+        next_step="Upgrade Barograph; nothing was changed.",
+        session=session,
+        seq=seq,
+        schema=schema,
+    )
+
+
+def _undecodable(session: str, seq: int, error: Exception) -> LogCorrupt:
+    return LogCorrupt(
+        f"Event {seq} of session {session!r} does not decode: {error}.",
+        next_step=_RESTORE_COPY,
+        session=session,
+        seq=seq,
+    )
+
+
+def _broken(session: str, seq: int, field: str, ref: str, how: str) -> LogCorrupt:
+    return LogCorrupt(
+        f"The body {ref} of field {field} in event {seq} of session {session!r} {how}.",
+        next_step=_RESTORE_COPY,
+        session=session,
+        seq=seq,
+        field=field,
+        hash=ref,
+    )

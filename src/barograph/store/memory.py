@@ -1,0 +1,121 @@
+"""A store that leaves nothing durable: for private sessions, and for tests."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from barograph.core.errors import StoreUnavailable
+from barograph.core.events import CallPlanned, Event
+from barograph.store.codec import Record, decode_record, encode_events
+from barograph.store.protocol import Logged, SessionInfo
+from barograph.store.refusals import check_session_id, conflict, unknown_session
+
+
+class _Log(Struct, kw_only=True):
+    order: int
+    opened_at: float
+    last_at: float = 0.0
+    calls: int = 0
+    records: list[Record]
+    bodies: dict[str, bytes]
+
+
+class MemoryStore:
+    """Logs in the memory of this process, gone when it ends.
+
+    It keeps the same records as a durable store: what could not be stored there is refused here
+    too, and readers get new values, never the writer's objects.
+    """
+
+    def __init__(self) -> None:
+        self._logs: dict[str, _Log] = {}
+        self._opened = 0
+        self._closed = False
+        self._lock: Final = threading.Lock()
+
+    def append(self, session: str, events: Sequence[Event], *, after: int) -> int:
+        """Add events in one step and return the seq of the last. See `Store.append`."""
+        check_session_id(session)
+        encoded = encode_events(session, events, after=after)
+        with self._lock:
+            self._check_open()
+            log = self._logs.get(session)
+            last = len(log.records) if log else 0
+            if last != after:
+                raise conflict(session, after=after, last=last)
+            if not encoded:
+                return last
+            if log is None:
+                log = self._logs[session] = self._new_log(events[0].at)
+            log.records.extend(one.record for one in encoded)
+            for one in encoded:
+                log.bodies.update(one.bodies)
+            log.last_at = float(events[-1].at)
+            planned = (event.call for event in events if isinstance(event, CallPlanned))
+            log.calls = max(log.calls, *planned, 0)
+            return len(log.records)
+
+    def read(self, session: str, *, after: int = 0, bodies: bool = True) -> Iterator[Logged]:
+        """Events with seq greater than `after`, in order. See `Store.read`."""
+        with self._lock:
+            self._check_open()
+            log = self._logs.get(session)
+            if log is None:
+                raise unknown_session(session)
+            start = max(after, 0)
+            records = log.records[start:]
+        fetch = log.bodies.get if bodies else None
+        return (
+            Logged(seq, decode_record(session, seq, record, fetch))
+            for seq, record in enumerate(records, start=start + 1)
+        )
+
+    def last_seq(self, session: str) -> int:
+        """Seq of the last event; 0 where there is no such session."""
+        with self._lock:
+            self._check_open()
+            log = self._logs.get(session)
+            return len(log.records) if log else 0
+
+    def sessions(self) -> list[SessionInfo]:
+        """All sessions, the most recently written first."""
+        with self._lock:
+            self._check_open()
+            logs = sorted(self._logs.items(), key=_recency, reverse=True)
+            return [
+                SessionInfo(
+                    session=session,
+                    opened_at=log.opened_at,
+                    last_at=log.last_at,
+                    events=len(log.records),
+                    calls=log.calls,
+                )
+                for session, log in logs
+            ]
+
+    def delete(self, session: str) -> None:
+        """Remove a session and all that belongs to it. See `Store.delete`."""
+        with self._lock:
+            self._check_open()
+            if self._logs.pop(session, None) is None:
+                raise unknown_session(session)
+
+    def close(self) -> None:
+        """Forget everything. Closing twice is harmless."""
+        with self._lock:
+            self._closed = True
+            self._logs.clear()
+
+    def _new_log(self, opened_at: float) -> _Log:
+        self._opened += 1
+        return _Log(order=self._opened, opened_at=float(opened_at), records=[], bodies={})
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("This memory store was closed.", next_step="Open a new one.")
+
+
+def _recency(item: tuple[str, _Log]) -> tuple[float, int]:
+    return item[1].last_at, item[1].order

@@ -1,0 +1,66 @@
+"""What every backend refuses, in the same words."""
+
+from barograph.core.errors import LogCorrupt, SequenceConflict, UnknownSession, UsageError
+
+
+def check_session_id(session: object) -> None:
+    """Refuse an id that cannot name exactly one session.
+
+    Any non-empty text is an id, kept exactly as given: no case folding, no normal form, no
+    character with a meaning of its own.
+
+    Raises:
+        UsageError: not text, empty, or text that is not valid Unicode (a lone surrogate).
+    """
+    if not isinstance(session, str):
+        what = f"A session id is text, not {type(session).__name__}."
+    elif not session:
+        what = "A session id may not be empty: unnamed sessions would be pooled into one log."
+    elif not is_storable(session):
+        what = f"The session id {session!r} holds a lone surrogate and cannot be stored exactly."
+    else:
+        return
+    raise UsageError(what, next_step="Give the session a non-empty id of its own.", session=session)
+
+
+def is_storable(session: object) -> bool:
+    """Whether a session of this id can exist."""
+    if not isinstance(session, str) or not session:
+        return False
+    try:
+        session.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def unknown_session(session: str) -> UnknownSession:
+    """No session of exactly that id."""
+    return UnknownSession(
+        f"No session {session!r} in this store.",
+        next_step="Ids are exact; `barograph sessions` lists them.",
+        session=session,
+    )
+
+
+def conflict(session: str, *, after: int, last: int) -> SequenceConflict:
+    """Another writer was first, or the writer is mistaken about the end of the log."""
+    return SequenceConflict(
+        f"Session {session!r} ends at seq {last}, the writer expected {after}: "
+        "another writer appended to it, or it was deleted.",
+        next_step="Nothing was written; read the log again and let one writer own the session.",
+        session=session,
+        expected=after,
+        last=last,
+    )
+
+
+def gap(session: str, *, expected: int, found: int | None) -> LogCorrupt:
+    """The numbering has a hole, or ends before the last event that was acknowledged."""
+    then = "the log ends there" if found is None else f"{found} follows"
+    return LogCorrupt(
+        f"Event {expected} of session {session!r} is missing: {then}.",
+        next_step="Restore the store from a copy, or delete the session; nothing was changed.",
+        session=session,
+        seq=expected,
+    )
