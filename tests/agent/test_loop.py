@@ -1,15 +1,18 @@
 """The loop: a real agent, with a model that reads the script instead of thinking."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from langchain.agents.middleware import AgentMiddleware
+from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from barograph.agent.coder import copy_sample, intended_errors, moves, prompts
 from barograph.agent.loop import run_coder
+from barograph.simulator import Simulator
 
 
 class ScriptedModel(BaseChatModel):
@@ -79,3 +82,30 @@ def test_a_run_takes_both_turns_through_real_tools_and_middleware(tmp_path):
 def test_a_run_without_a_workspace_says_so_at_once(tmp_path):
     with pytest.raises(FileNotFoundError):
         run_coder(model=ScriptedModel(), middleware=[], workspace=tmp_path / "missing")
+
+
+def test_two_runs_against_the_simulator_send_the_same_bytes(tmp_path):
+    with Simulator() as simulator:
+
+        def run(session):
+            simulator.play(session, moves())
+            model = ChatAnthropic(
+                model="claude-opus-4-8",
+                base_url=simulator.url,
+                api_key="demo",
+                default_headers={"x-sim-session": session},
+                max_tokens=1024,
+            )
+            workspace = copy_sample(tmp_path / session)
+            return run_coder(model=model, middleware=[], workspace=workspace, session=session)
+
+        with ThreadPoolExecutor(2) as pool:
+            first, second = pool.map(run, ("one", "the-other"))
+        bodies = {
+            session: [each.request for each in simulator.exchanges if each.session == session]
+            for session in ("one", "the-other")
+        }
+    assert first.model_calls == second.model_calls == len(moves())
+    assert first.answers == second.answers
+    assert len(bodies["one"]) == len(moves())
+    assert bodies["one"] == bodies["the-other"]
