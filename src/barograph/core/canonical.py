@@ -42,7 +42,27 @@ def canonical_json(value: Json) -> bytes:
 
 def dump_json(value: object) -> bytes:
     """Compact UTF-8 JSON with keys in the order given: the form that provider clients send."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
+        "utf-8", "surrogatepass"
+    )
+
+
+def parse_json(text: str) -> object:
+    """The value of a JSON text, or None where it is not one (`NaN` and the like are not)."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except ValueError:
+        return None
+
+
+def one_spelling(text: str) -> str:
+    """JSON in the one spelling of `dump_json`; text that is not JSON comes back as it is."""
+    value = parse_json(text)
+    return text if value is None else dump_json(value).decode("utf-8", "replace")
+
+
+def _refuse(name: str) -> object:
+    raise ValueError(name)
 
 
 def _sorted(value: Json) -> Json:

@@ -29,6 +29,7 @@ from barograph.core.parts import Parts, Role
 SCHEMA: Final = 1
 
 Ttl: TypeAlias = Literal["5m", "1h"]
+Origin: TypeAlias = Literal["caller", "model", "tool", "repair"]
 Level: TypeAlias = Literal["tools", "system", "messages"]
 
 
@@ -117,7 +118,7 @@ class MessageSeen(_Event, frozen=True, kw_only=True, tag="message_seen"):
 
     path: str
     role: Role
-    origin: Literal["caller", "model", "tool", "repair"]
+    origin: Origin
     native_id: str | None = None
     parts: Parts = ()
     same_as: int | None = None
@@ -145,6 +146,8 @@ class Replaced(_Event, frozen=True, kw_only=True, tag="replaced"):
         shadows: seqs of all entries it hides, in surface order.
         cause: `rewound` or `edited` when the caller's history departs from ours, else the fold.
         planned: whether a fold of ours caused it.
+        recognised: of the caller's messages, how many are still those we know; None for a fold,
+            which leaves the caller's history as it is.
         role: role of the entry that takes their place; None where nothing does.
     """
 
@@ -154,6 +157,7 @@ class Replaced(_Event, frozen=True, kw_only=True, tag="replaced"):
     shadows: tuple[int, ...]
     cause: str
     planned: bool
+    recognised: int | None = None
     role: Role | None = None
     parts: Parts = ()
 
@@ -209,8 +213,8 @@ class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):
 class Deviation(Struct, frozen=True, kw_only=True):
     """A piece of the body that our codec does not render to the same bytes.
 
-    `where` is `system`, `tools` or the index of a wire message; `text` is the piece as sent, or
-    None when the piece is as rendered again.
+    `where` is `system`, `tools`, the index of a wire message, or `body` for a body that cannot be
+    taken apart; `text` is the piece as sent, or None when the piece is as rendered again.
     """
 
     where: str
@@ -225,6 +229,7 @@ class RequestSent(_Event, frozen=True, kw_only=True, tag="request_sent"):
         header: seq of the `HeaderSet` in force.
         renderer: codec and version whose rendering the record refers to.
         order: top-level keys of the body in the order sent.
+        messages: number of wire messages.
         deviations: changes to the set of pieces that are stored because rendering differs.
         mismatches: pieces whose *meaning* differs from the derived surface: a defect of ours, or
             a second owner of the request.
@@ -241,6 +246,7 @@ class RequestSent(_Event, frozen=True, kw_only=True, tag="request_sent"):
     header: int
     renderer: str
     order: tuple[str, ...]
+    messages: int
     deviations: tuple[Deviation, ...]
     mismatches: tuple[str, ...]
     body_hash: str

@@ -1,6 +1,12 @@
 """What the core must know of a model and of a wire format; both are passed in."""
 
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
 from msgspec import Struct
+
+from barograph.core.events import Ttl
+from barograph.core.parts import Part, Parts, Role
 
 
 class ModelFacts(Struct, frozen=True, kw_only=True):
@@ -29,3 +35,95 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
     input_usd: float
     output_usd: float
     as_of: str
+
+
+class WireBlock(Struct, frozen=True):
+    """One block as a wire format renders it.
+
+    Attributes:
+        text: its JSON, without a marker.
+        markable: whether it may carry a breakpoint.
+    """
+
+    text: str
+    markable: bool
+
+
+class Body(Struct, frozen=True, kw_only=True):
+    """A request body taken apart, each piece as the bytes that were sent.
+
+    Attributes:
+        order: top-level keys, in the order sent.
+        messages: one piece for each wire message.
+        system: the system field, or None where the request has none.
+        tools: the tools field, or None.
+        parameters: every other field, as one JSON object in the order sent.
+    """
+
+    order: tuple[str, ...]
+    messages: tuple[bytes, ...]
+    system: bytes | None
+    tools: bytes | None
+    parameters: bytes
+
+
+class Scope(Struct, frozen=True):
+    """What a cache entry depends on besides the blocks of its prefix.
+
+    `header` covers an entry that ends within tools or system, `messages` one that ends later.
+    """
+
+    header: bytes
+    messages: bytes
+
+
+class Codec(Protocol):
+    """One wire format: pure functions between parts and bytes."""
+
+    @property
+    def renderer(self) -> str:
+        """Name and version of the rendering; part of every request record."""
+        ...
+
+    def facts_of(self, model: str) -> ModelFacts:
+        """Limits, minimums and ratios of a model id."""
+        ...
+
+    def sendable(self, parts: Parts, *, prefill: bool = False) -> Parts:
+        """The parts that may be sent: what the wire format refuses to carry is left out.
+
+        `prefill` says that they are an assistant message that ends the request.
+        """
+        ...
+
+    def block(self, part: Part) -> WireBlock:
+        """One sendable part as one wire block."""
+        ...
+
+    def render_message(self, role: Role, blocks: Sequence[str], marks: Mapping[int, Ttl]) -> bytes:
+        """A wire message; `marks` maps a block's index within the message to a TTL."""
+        ...
+
+    def render_system(self, system: Parts, marks: Mapping[int, Ttl]) -> bytes | None:
+        """The system field, or None where there is nothing to send."""
+        ...
+
+    def render_tools(self, tools: str, marks: Mapping[int, Ttl]) -> bytes | None:
+        """The tools field from its JSON array, or None where there are no tools."""
+        ...
+
+    def split_body(self, body: bytes) -> Body | None:
+        """Take a body apart, or None where joining the pieces would not give it back."""
+        ...
+
+    def join_body(self, body: Body) -> bytes:
+        """Put a body together again."""
+        ...
+
+    def unmarked_tools(self, tools: bytes) -> str:
+        """The tools field as sent, without markers: the JSON array that `render_tools` takes."""
+        ...
+
+    def scope_of(self, system: Parts, tools: str, parameters: str) -> Scope:
+        """What cache entries under this header depend on."""
+        ...

@@ -1,0 +1,228 @@
+"""The planner: where the cache breakpoints of a request go.
+
+**Theory of operation.** A provider writes a cache entry only where a request carries a marker, and
+finds one only where a *prior* marker stood, looking back a limited number of positions. Two
+markers therefore reach the optimum for any number of blocks a round (provider-cache page 5.2): one
+on the exact place of the entry written last (the *anchor*, found at distance zero), one on the new
+end (the *tail*, written for the next call). Two more slots are free insurance, since a marker
+itself costs nothing: the end of tools + system (*header*: shared by sessions and subagents, it
+survives any rewrite of the history) and the start of the *turn* (so that a rewrite within the turn
+falls back to it and not to the header).
+
+To know the exact place, the ledger keeps every entry that a response confirmed: its prefix (a hash
+chain, so equal keys mean equal prefixes), its place, lifetime and last use. After a rewrite the
+anchor is the deepest entry that is still a prefix of the request.
+
+**Invariants.** At most four markers, the caller's reserved ones counted; only on blocks that may
+carry one; long lifetime before short; none on a prefix that is surely below the model's minimum.
+
+**Out of scope.** When a prefix changes at all: that is the log's business. Which lifetime is worth
+its price: all markers of a request have the policy's.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from barograph.core.events import Breakpoint, Level, Ttl
+from barograph.core.model import ModelFacts, Scope
+from barograph.core.trail import Trail
+
+SLOTS = 4
+TTL_SECONDS: dict[Ttl, float] = {"5m": 300.0, "1h": 3600.0}
+
+
+class Segment(Struct, frozen=True):
+    """One message block of a surface, seen from the cache.
+
+    Attributes:
+        key: hash chain over all message blocks up to and including this one.
+        end_chars: characters of all message blocks up to and including this one.
+        markable: whether it may carry a marker.
+        entry: index of its surface entry.
+        message: index of its wire message.
+        block: index within that message.
+    """
+
+    key: bytes
+    end_chars: int
+    markable: bool
+    entry: int
+    message: int
+    block: int
+
+
+class Written(Struct, frozen=True, kw_only=True):
+    """A cache entry that a response confirmed.
+
+    Attributes:
+        level: `header` for an entry that ends within tools or system.
+        scope: what the entry depends on besides its blocks.
+        key: chain key of its last block; empty for the header.
+        position: number of message blocks in its prefix.
+        ttl: lifetime it was written with.
+        used_at: start of the last request that wrote or read it, seconds.
+        tokens: its length as the provider reported it; None where it was not told apart.
+    """
+
+    level: Literal["header", "messages"]
+    scope: bytes
+    key: bytes
+    position: int
+    ttl: Ttl
+    used_at: float
+    tokens: int | None
+
+    def is_live(self, at: float) -> bool:
+        """Whether the entry has not expired at that time."""
+        return at - self.used_at <= TTL_SECONDS[self.ttl]
+
+
+class CacheView(Struct, frozen=True, kw_only=True):
+    """All that a plan depends on.
+
+    Attributes:
+        header_level: where the end of tools + system is; None where there is neither.
+        header_block: index of the block there.
+        header_chars: characters of tools + system.
+        turn_position: number of message blocks up to the tail of the turn's first call.
+        reserved: slots that somebody else will use.
+    """
+
+    header_level: Level | None
+    header_block: int
+    header_chars: int
+    segments: Trail[Segment]
+    scope: Scope
+    ledger: Trail[Written]
+    at: float
+    facts: ModelFacts
+    ttl: Ttl
+    tokens_per_char: float
+    turn_position: int = 0
+    reserved: int = 0
+
+    def is_cacheable(self, chars: int) -> bool:
+        """Whether a prefix of that length reaches the model's minimum, by the learned ratio."""
+        return chars * self.tokens_per_char >= self.facts.minimum_tokens
+
+
+class Plan(Struct, frozen=True):
+    """Breakpoints in wire order, and the entry that the call should read."""
+
+    breakpoints: tuple[Breakpoint, ...]
+    anchor: Written | None
+
+
+def plan_breakpoints(view: CacheView) -> Plan:
+    """Place the slots: header, turn, anchor, tail; the most valuable first when slots are short."""
+    anchor = find_anchor(view.segments, view.ledger, view.scope, view.at)
+    places: dict[int, str] = {}
+    free = SLOTS - view.reserved
+    tail = last_markable(view.segments, len(view.segments))
+    wanted = [
+        (tail, "tail"),
+        (anchor.position if anchor and anchor.level == "messages" else 0, "anchor"),
+        (0, "header"),
+        (last_markable(view.segments, view.turn_position), "turn"),
+    ]
+    header = False
+    for position, slot in wanted:
+        if free <= 0:
+            break
+        if slot == "header":
+            header = view.header_level is not None and view.is_cacheable(view.header_chars)
+            free -= header
+        elif position and position not in places and _reaches_minimum(view, position):
+            places[position] = slot
+            free -= 1
+    marks = [
+        Breakpoint(level="messages", block=position - 1, ttl=view.ttl, slot=slot)
+        for position, slot in sorted(places.items())
+    ]
+    if header and view.header_level is not None:
+        first = Breakpoint(
+            level=view.header_level, block=view.header_block, ttl=view.ttl, slot="header"
+        )
+        marks.insert(0, first)
+    return Plan(tuple(marks), anchor)
+
+
+def find_anchor(
+    segments: Trail[Segment], ledger: Trail[Written], scope: Scope, at: float
+) -> Written | None:
+    """The deepest live entry that is a prefix of the request; a dead one where none is live.
+
+    The newest record is the tail written last. Where it still fits, the history only grew and the
+    search ends at once; after a rewrite every record is looked at, since an older branch may have
+    come back.
+    """
+    best: Written | None = None
+    for index in range(len(ledger) - 1, -1, -1):
+        entry = ledger[index]
+        if _is_prefix(entry, segments, scope) and (
+            best is None or _rank(entry, at) > _rank(best, at)
+        ):
+            best = entry
+            if index == len(ledger) - 1 and entry.level == "messages" and entry.is_live(at):
+                break
+    return best
+
+
+def last_markable(segments: Trail[Segment], position: int) -> int:
+    """The last position at or before `position` whose block may carry a marker; 0 where none."""
+    while position and not segments[position - 1].markable:
+        position -= 1
+    return position
+
+
+def confirm_entries(
+    breakpoints: Sequence[Breakpoint],
+    segments: Trail[Segment],
+    scope: Scope,
+    *,
+    at: float,
+    cached_tokens: int,
+    anchor_tokens: int | None,
+) -> list[Written]:
+    """What the ledger learns from a response.
+
+    `at` is the start of the request: the life of an entry runs from there, not from the response.
+    `cached_tokens` is read + written, which is the length of the prefix at the last breakpoint;
+    `anchor_tokens` the length of the entry that the anchor points at, where known.
+    """
+    learned = []
+    for mark in breakpoints:
+        position = mark.block + 1 if mark.level == "messages" else 0
+        tokens = anchor_tokens if mark.slot == "anchor" else None
+        learned.append(
+            Written(
+                level="messages" if position else "header",
+                scope=scope.messages if position else scope.header,
+                key=segments[position - 1].key if position else b"",
+                position=position,
+                ttl=mark.ttl,
+                used_at=at,
+                tokens=cached_tokens if mark is breakpoints[-1] else tokens,
+            )
+        )
+    return learned
+
+
+def _is_prefix(entry: Written, segments: Trail[Segment], scope: Scope) -> bool:
+    if entry.level == "header":
+        return entry.scope == scope.header
+    return (
+        entry.scope == scope.messages
+        and entry.position <= len(segments)
+        and segments[entry.position - 1].key == entry.key
+    )
+
+
+def _rank(entry: Written, at: float) -> tuple[bool, int]:
+    return entry.is_live(at), entry.position
+
+
+def _reaches_minimum(view: CacheView, position: int) -> bool:
+    return view.is_cacheable(view.header_chars + view.segments[position - 1].end_chars)

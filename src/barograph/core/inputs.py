@@ -1,0 +1,112 @@
+"""What an adapter tells the engine. Times are seconds since the epoch, on the adapter's clock."""
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from barograph.core.events import Usage
+from barograph.core.ingest import Incoming
+from barograph.core.parts import Parts
+
+
+class SessionStarted(Struct, frozen=True, kw_only=True):
+    """A new session. `made_by` names the writer and its version."""
+
+    at: float
+    session: str
+    made_by: str
+
+
+class Header(Struct, frozen=True, kw_only=True):
+    """What the adapter knows will precede the messages. `tools` is a JSON array."""
+
+    model: str
+    system: Parts = ()
+    tools: str = ""
+
+
+class CallWanted(Struct, frozen=True, kw_only=True):
+    """A model call is about to be made.
+
+    Attributes:
+        messages: the caller's history, from where `known` ends.
+        known: how much of the history the adapter vouches for, in units: the `seen` of the last
+            `Send` if the history begins with the very messages of that call, else 0.
+        reserved: breakpoint slots that somebody else will use.
+        foreign: markers of the caller that were taken off.
+    """
+
+    at: float
+    path: str
+    header: Header
+    messages: tuple[Incoming, ...]
+    known: int = 0
+    reserved: int = 0
+    foreign: int = 0
+
+
+class BodyLeft(Struct, frozen=True, kw_only=True):
+    """A request body is about to leave.
+
+    Attributes:
+        header: the header that was wanted for this call.
+        body: the bytes.
+        observed: whether the HTTP layer showed them to us; False for a body that we built.
+        before: message pieces of the previous body of this path; empty where not at hand.
+    """
+
+    at: float
+    path: str
+    header: Header
+    body: bytes
+    observed: bool
+    before: tuple[bytes, ...] = ()
+
+
+class Answered(Struct, frozen=True, kw_only=True):
+    """The provider answered the call."""
+
+    at: float
+    path: str
+    parts: Parts
+    stop_reason: str | None
+    usage: Usage | None
+    provider_id: str | None = None
+    request_id: str | None = None
+
+
+class Refused(Struct, frozen=True, kw_only=True):
+    """The call failed; the error goes on to the caller."""
+
+    at: float
+    path: str
+    error: str
+    status: int | None
+    message: str
+
+
+class ToolStarted(Struct, frozen=True, kw_only=True):
+    """A tool body is about to run."""
+
+    at: float
+    path: str
+    call_id: str
+    name: str
+    arguments: str
+
+
+class ToolReturned(Struct, frozen=True, kw_only=True):
+    """A tool body returned, or raised."""
+
+    at: float
+    path: str
+    call_id: str
+    name: str
+    parts: Parts
+    is_error: bool
+    error: str | None = None
+
+
+Input: TypeAlias = (
+    SessionStarted | CallWanted | BodyLeft | Answered | Refused | ToolStarted | ToolReturned
+)

@@ -1,0 +1,235 @@
+"""What a session is, after some prefix of its log.
+
+`learn` is the only place that changes a state, one event at a time: the live engine logs an event
+and learns it, and a session that is opened again learns all of its log. So a restart, a crash or a
+reader in another process ends in the same state as the process that wrote the log.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from barograph.core.breakpoints import Written, confirm_entries
+from barograph.core.events import (
+    CallFailed,
+    CallPlanned,
+    Event,
+    HeaderSet,
+    MessageLeftOut,
+    MessageSeen,
+    Replaced,
+    RequestSent,
+    ResponseCame,
+    ToolEnded,
+    Ttl,
+    TurnBegan,
+)
+from barograph.core.ingest import unit_key
+from barograph.core.model import Codec, Scope
+from barograph.core.parts import Parts
+from barograph.core.surface import Fold, Surface, marks_by_message
+from barograph.core.trail import Trail
+
+NO_SCOPE = Scope(b"", b"")
+
+
+class Seen(Struct, frozen=True):
+    """A unit of the caller's history that the log knows: its key, its event, the caller's id."""
+
+    key: bytes
+    seq: int
+    native_id: str | None
+
+
+class Source(Struct, frozen=True):
+    """Content that an event already holds and a message may name as its own."""
+
+    seq: int
+    parts: Parts
+
+
+class PathState(Struct, frozen=True):
+    """One agent path.
+
+    Attributes:
+        phase: where its current call is: `idle`, `planned` or `sent`.
+        seen: what it was shown so far, in the caller's order.
+        ledger: cache entries that responses confirmed.
+        tokens_per_char: learned from reported usage; None before the first report.
+        turn_position: message blocks up to the tail of the turn's first call.
+        planned: the plan of the current or last call.
+        scope: what its cache entries depend on, under the header in force.
+        attempt: tries of the current call.
+        answer: the last response, until it comes back as a message.
+        outcomes: tool results by call id, until they come back as messages.
+        stored: pieces of the last body that the codec does not render to the same bytes.
+        settled: wire messages that neither we nor the caller can have changed since the last call.
+        marks: message markers of the last body: wire message -> block -> TTL.
+        header_chars: characters of tools + system, as rendered.
+    """
+
+    phase: str = "idle"
+    seen: Trail[Seen] = Trail()
+    ledger: Trail[Written] = Trail()
+    tokens_per_char: float | None = None
+    turn: int = 0
+    round: int = 0
+    turn_position: int = 0
+    planned: CallPlanned | None = None
+    scope: Scope = NO_SCOPE
+    attempt: int = 0
+    answer: Source | None = None
+    outcomes: Mapping[str, Source] = {}
+    stored: Mapping[str, str] = {}
+    settled: int = 0
+    header_chars: int = 0
+    marks: Mapping[int, Mapping[int, Ttl]] = {}
+
+
+class State(Struct, frozen=True):
+    """A whole session."""
+
+    fold: Fold = Fold()
+    calls: int = 0
+    paths: Mapping[str, PathState] = {}
+
+    def path(self, name: str) -> PathState:
+        """The state of an agent path; a fresh one before its first event."""
+        return self.paths.get(name, PathState())
+
+    def surface(self, name: str) -> Surface:
+        """The surface of an agent path."""
+        return self.fold.surface(name)
+
+
+def learn(codec: Codec, state: State, seq: int, event: Event) -> State:
+    """The state after one more event."""
+    fold = state.fold.apply(codec, seq, event)
+    name = getattr(event, "path", None)
+    if name is None:
+        return replace(state, fold=fold)
+    before = state.path(name)
+    after = _learn_path(codec, before, fold.surface(name), seq, event)
+    calls = event.call if isinstance(event, CallPlanned) else state.calls
+    paths = state.paths if after is before else {**state.paths, name: after}
+    return State(fold, calls, paths)
+
+
+def restore(codec: Codec, events: Iterable[tuple[int, Event]]) -> State:
+    """The state of a session that is opened again."""
+    state = State()
+    for seq, event in events:
+        state = learn(codec, state, seq, event)
+    return state
+
+
+def _learn_path(  # noqa: C901, PLR0911 - one arm for each kind of event
+    codec: Codec, path: PathState, surface: Surface, seq: int, event: Event
+) -> PathState:
+    match event:
+        case TurnBegan():
+            return replace(path, turn=event.turn, round=0)
+        case MessageSeen() if event.origin == "repair":
+            return path
+        case MessageSeen():
+            return _seen(path, seq, event, surface.entries[-1].parts)
+        case MessageLeftOut():
+            return _seen(path, seq, event, event.parts)
+        case Replaced():
+            return _replaced(path, surface, event)
+        case HeaderSet():
+            scope = codec.scope_of(event.system, event.tools, event.parameters)
+            chars = count_header_chars(codec, event.system, event.tools)
+            return replace(path, scope=scope, header_chars=chars)
+        case CallPlanned():
+            return _planned(path, surface, event)
+        case RequestSent():
+            return _sent(path, surface, event)
+        case ResponseCame():
+            return _answered(path, surface, seq, event)
+        case CallFailed():
+            return replace(path, phase="idle")
+        case ToolEnded():
+            outcome = Source(seq, event.parts)
+            return replace(path, outcomes={**path.outcomes, event.call_id: outcome})
+        case _:
+            return path
+
+
+def count_header_chars(codec: Codec, system: Parts, tools: str) -> int:
+    """Characters of tools + system, as rendered."""
+    return len(tools) + sum(len(codec.block(part).text) for part in system)
+
+
+def _seen(
+    path: PathState, seq: int, event: MessageSeen | MessageLeftOut, parts: Parts
+) -> PathState:
+    unit = Seen(unit_key(event.role, parts), seq, event.native_id)
+    return replace(path, seen=path.seen.extended((unit,)))
+
+
+def _replaced(path: PathState, surface: Surface, event: Replaced) -> PathState:
+    if event.recognised is None:
+        return replace(path, settled=0)
+    settled = min(path.settled, max(0, surface.messages - 1))
+    return replace(path, seen=path.seen.cut(event.recognised), settled=settled)
+
+
+def _planned(path: PathState, surface: Surface, event: CallPlanned) -> PathState:
+    is_first = event.round == 1
+    return replace(
+        path,
+        phase="planned",
+        planned=event,
+        round=event.round,
+        attempt=0,
+        answer=None,
+        outcomes={},
+        turn_position=len(surface.segments) if is_first else path.turn_position,
+    )
+
+
+def _sent(path: PathState, surface: Surface, event: RequestSent) -> PathState:
+    stored = dict(path.stored)
+    for deviation in event.deviations:
+        if deviation.text is None:
+            stored.pop(deviation.where, None)
+        else:
+            stored[deviation.where] = deviation.text
+    beyond = [key for key in stored if key.isdecimal() and int(key) >= event.messages]
+    for key in beyond:
+        del stored[key]
+    breakpoints = path.planned.breakpoints if path.planned else ()
+    return replace(
+        path,
+        phase="sent",
+        attempt=event.attempt,
+        stored=stored,
+        # the last user message may still grow
+        settled=max(0, surface.messages - 1),
+        marks=marks_by_message(surface, breakpoints),
+    )
+
+
+def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) -> PathState:
+    path = replace(path, phase="idle", answer=Source(seq, event.parts))
+    plan, usage = path.planned, event.usage
+    if plan is None or usage is None:
+        return path
+    segments = surface.segments
+    chars = path.header_chars + (segments[-1].end_chars if len(segments) else 0)
+    if chars and usage.input_total_tokens:
+        path = replace(path, tokens_per_char=usage.input_total_tokens / chars)
+    cached = usage.read_tokens + usage.write_tokens
+    if not cached:
+        return path
+    entries = confirm_entries(
+        plan.breakpoints,
+        segments,
+        path.scope,
+        at=plan.at,
+        cached_tokens=cached,
+        anchor_tokens=plan.expected_read_tokens,
+    )
+    return replace(path, ledger=path.ledger.extended(entries))

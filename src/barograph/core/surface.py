@@ -1,0 +1,251 @@
+"""Fold events into the surface of each agent path, and render it.
+
+**Theory of operation.** The surface of a path is a header (system, tools, parameters) and a
+sequence of entries, each the content of one event. `Fold.apply` takes one event and returns the
+next fold; it is the only place that says what an event does to a surface. The live engine and a
+reader in another process use the same fold, so what was sent is what can be rebuilt.
+
+Entries are kept beside their *segments*: the blocks they render to, each with the hash chain of all
+blocks before it. Appending an entry hashes that entry alone.
+
+**Invariants.** The fold is pure: same events, same bytes, in every process (3). Only `Replaced`
+takes an entry away, and it must cite the whole contiguous run it hides (6); a citation that does
+not fit is refused before anything changes.
+
+**Out of scope.** Which events to log (`engine`), where markers go (`breakpoints`).
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from barograph.core.breakpoints import Segment
+from barograph.core.canonical import digest
+from barograph.core.cuts import Pairing
+from barograph.core.errors import LogCorrupt, SurfaceError, UnpairedToolCall
+from barograph.core.events import Breakpoint, Event, HeaderSet, MessageSeen, Replaced, Ttl
+from barograph.core.model import Codec
+from barograph.core.parts import Part, Parts, Role
+from barograph.core.trail import Trail
+
+
+class Entry(Struct, frozen=True):
+    """One message of a surface: the seq of the event that holds it, who speaks, what is said."""
+
+    seq: int
+    role: Role
+    parts: Parts
+
+
+class Surface(Struct, frozen=True):
+    """What one agent path shows the model, as far as its log says.
+
+    Attributes:
+        header: the header in force, with the seq of its event; None before the first call.
+        entries: messages in the order sent.
+        segments: their blocks, in wire order.
+        messages: number of wire messages (neighbouring user-side entries share one).
+    """
+
+    header: HeaderSet | None = None
+    header_seq: int = 0
+    entries: Trail[Entry] = Trail()
+    segments: Trail[Segment] = Trail()
+    messages: int = 0
+
+    def appended(self, codec: Codec, entry: Entry) -> "Surface":
+        """This surface with one more entry at its end."""
+        before = self.segments[-1] if len(self.segments) else None
+        key, chars = (before.key, before.end_chars) if before else (b"", 0)
+        joins = before is not None and entry.role != "assistant" and self._ends_with_user
+        message = self.messages - 1 if joins else self.messages
+        block = before.block + 1 if before is not None and joins else 0
+        new = []
+        for part in entry.parts:
+            wire = codec.block(part)
+            key = digest(key, entry.role.encode(), wire.text.encode())
+            chars += len(wire.text)
+            new.append(Segment(key, chars, wire.markable, len(self.entries), message, block))
+            block += 1
+        return replace(
+            self,
+            entries=self.entries.extended((entry,)),
+            segments=self.segments.extended(new),
+            messages=message + 1,
+        )
+
+    def cut(self, keep: int) -> "Surface":
+        """The first `keep` entries."""
+        if keep == len(self.entries):
+            return self
+        blocks = sum(len(entry.parts) for entry in self.entries.span(keep))
+        segments = self.segments.cut(len(self.segments) - blocks)
+        messages = segments[-1].message + 1 if len(segments) else 0
+        return replace(self, entries=self.entries.cut(keep), segments=segments, messages=messages)
+
+    def replaced(self, codec: Codec, seq: int, event: Replaced) -> "Surface":
+        """This surface with a run of entries hidden.
+
+        Raises:
+            SurfaceError: the event does not cite a contiguous run of entries.
+            UnpairedToolCall: hiding them would part a tool call from its result.
+        """
+        if not event.shadows and event.role is None:
+            return self
+        start = self.find_run(event.shadows)
+        after = self.entries.span(start + len(event.shadows))
+        new = [] if event.role is None else [Entry(seq, event.role, event.parts)]
+        faults = (
+            []
+            if not after and not new
+            else Pairing().faults([*self.entries.span(0, start), *new, *after])
+        )
+        if faults:
+            raise UnpairedToolCall(
+                f"Replacing entries {event.shadows} of {event.path} breaks pairing: {faults[0]}.",
+                next_step="Cut only where `Pairing.cuts` allows it.",
+                path=event.path,
+                shadows=event.shadows,
+            )
+        surface = self.cut(start)
+        for entry in (*new, *after):
+            surface = surface.appended(codec, entry)
+        return surface
+
+    def find_run(self, shadows: Sequence[int]) -> int:
+        """Index of the first entry of the contiguous run that these seqs cite.
+
+        Raises:
+            SurfaceError: they are not one whole run, in order.
+        """
+        seqs = [entry.seq for entry in self.entries]
+        if shadows and shadows[0] in seqs:
+            start = seqs.index(shadows[0])
+            if tuple(seqs[start : start + len(shadows)]) == tuple(shadows):
+                return start
+        raise SurfaceError(
+            f"Events {tuple(shadows)} are not one contiguous run of the surface.",
+            next_step="Cite every entry between the first and the last that is to be hidden.",
+            shadows=tuple(shadows),
+        )
+
+    @property
+    def _ends_with_user(self) -> bool:
+        return self.entries[-1].role != "assistant"
+
+
+class Fold(Struct, frozen=True):
+    """All surfaces of a session after some prefix of its log."""
+
+    seq: int = 0
+    surfaces: Mapping[str, Surface] = {}
+    sources: Trail[tuple[int, Parts]] = Trail()
+
+    def surface(self, path: str) -> Surface:
+        """The surface of a path; an empty one before its first message."""
+        return self.surfaces.get(path, Surface())
+
+    def apply(self, codec: Codec, seq: int, event: Event) -> "Fold":
+        """The fold after one more event.
+
+        Raises:
+            LogCorrupt: the event does not follow the one before, or names a source that is absent.
+        """
+        if seq != self.seq + 1:
+            raise LogCorrupt(
+                f"Event {seq} follows event {self.seq}.",
+                next_step="Run `barograph verify`; a log has no gaps unless it was altered.",
+                seq=seq,
+            )
+        fold = replace(self, seq=seq)
+        if isinstance(event, MessageSeen):
+            entry = Entry(seq, event.role, self.content_of(seq, event))
+            return _put(fold, event.path, self.surface(event.path).appended(codec, entry))
+        if isinstance(event, HeaderSet):
+            surface = replace(self.surface(event.path), header=event, header_seq=seq)
+            return _put(fold, event.path, surface)
+        if isinstance(event, Replaced):
+            return _put(fold, event.path, self.surface(event.path).replaced(codec, seq, event))
+        parts = getattr(event, "parts", None)
+        if parts:
+            return replace(fold, sources=self.sources.extended(((seq, parts),)))
+        return fold
+
+    def content_of(self, seq: int, event: MessageSeen) -> Parts:
+        """The parts of a seen message, looked up where it names its source."""
+        if event.same_as is None:
+            return event.parts
+        index = bisect_left(self.sources, event.same_as, key=itemgetter(0))
+        if index < len(self.sources) and self.sources[index][0] == event.same_as:
+            return self.sources[index][1]
+        raise LogCorrupt(
+            f"Event {seq} takes its content from event {event.same_as}, which has none.",
+            next_step="Run `barograph verify` to see what else is damaged.",
+            seq=seq,
+            same_as=event.same_as,
+        )
+
+
+def _put(fold: Fold, path: str, surface: Surface) -> Fold:
+    return replace(fold, surfaces={**fold.surfaces, path: surface})
+
+
+def fold_events(codec: Codec, events: Iterable[tuple[int, Event]]) -> Fold:
+    """Fold a log from its first event."""
+    fold = Fold()
+    for seq, event in events:
+        fold = fold.apply(codec, seq, event)
+    return fold
+
+
+def wire_messages(
+    codec: Codec, surface: Surface, breakpoints: Sequence[Breakpoint], *, start: int = 0
+) -> Iterator[bytes]:
+    """Render the wire messages from number `start` on, markers included."""
+    marks = marks_by_message(surface, breakpoints)
+    first = _first_entry(surface, start)
+    group: list[Part] = []
+    role: Role = "user"
+    number = start
+    for entry in surface.entries.span(first):
+        if group and (entry.role == "assistant" or role == "assistant"):
+            yield _render(codec, role, group, marks.get(number, {}))
+            group, number = [], number + 1
+        group.extend(entry.parts)
+        role = "assistant" if entry.role == "assistant" else "user"
+    if group:
+        yield _render(codec, role, group, marks.get(number, {}))
+
+
+def marks_by_message(
+    surface: Surface, breakpoints: Sequence[Breakpoint]
+) -> dict[int, dict[int, Ttl]]:
+    """Message breakpoints as wire message -> block in it -> TTL."""
+    marks: dict[int, dict[int, Ttl]] = {}
+    for mark in breakpoints:
+        if mark.level == "messages":
+            segment = surface.segments[mark.block]
+            marks.setdefault(segment.message, {})[segment.block] = mark.ttl
+    return marks
+
+
+def marks_on(level: str, breakpoints: Sequence[Breakpoint]) -> dict[int, Ttl]:
+    """Breakpoints of one level as block -> TTL."""
+    return {mark.block: mark.ttl for mark in breakpoints if mark.level == level}
+
+
+def _render(codec: Codec, role: Role, parts: Sequence[Part], marks: Mapping[int, Ttl]) -> bytes:
+    return codec.render_message(role, [codec.block(part).text for part in parts], marks)
+
+
+def _first_entry(surface: Surface, message: int) -> int:
+    """Index of the first entry of a wire message, looked for from the end, where changes are."""
+    if message <= 0:
+        return 0
+    index = len(surface.segments)
+    while index and surface.segments[index - 1].message >= message:
+        index -= 1
+    return surface.segments[index].entry if index < len(surface.segments) else len(surface.entries)
