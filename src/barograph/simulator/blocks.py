@@ -6,7 +6,7 @@ looked up under that hash. The memory is bounded: the oldest facts are forgotten
 """
 
 from hashlib import blake2b
-from typing import Any, Final, Literal
+from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -16,7 +16,7 @@ from barograph.simulator.tokens import Size, TokenRule, size_of_block, size_of_t
 Ttl = Literal["5m", "1h"]
 
 DIGEST_BYTES: Final = 16
-_REMEMBERED_BLOCKS: Final = 65_536
+_REMEMBERED: Final = 65_536
 
 # Inside these, the order of keys is the model's or the author's text; elsewhere it means nothing.
 _ORDERED_KEYS: Final = frozenset({"input", "input_schema"})
@@ -48,44 +48,60 @@ class BlockFacts(Struct, frozen=True, kw_only=True):
     problem: str = ""
 
 
+_Kept = TypeVar("_Kept")
+
+
+class Memory(Generic[_Kept]):
+    """Values by key, of which the oldest are forgotten.
+
+    Args:
+        most: how many are kept.
+    """
+
+    def __init__(self, most: int = _REMEMBERED) -> None:
+        self._most = most
+        self._known: dict[bytes, _Kept] = {}
+        self.get = self._known.get
+
+    def put(self, key: bytes, value: _Kept) -> _Kept:
+        """Remember a value, and give it back."""
+        if len(self._known) >= self._most:
+            del self._known[next(iter(self._known))]
+        self._known[key] = value
+        return value
+
+
+def key_of(raw: msgspec.Raw | bytes, kind: bytes = b"") -> bytes:
+    """What a piece of JSON is remembered by: its bytes, and what it was read as."""
+    return blake2b(raw, digest_size=DIGEST_BYTES, person=kind).digest()
+
+
 class BlockReader:
     """Facts of blocks by their raw JSON, remembered.
 
     Args:
         rule: how tokens are counted.
-        remembered_blocks: how many distinct blocks are kept in memory.
     """
 
-    def __init__(self, rule: TokenRule, *, remembered_blocks: int = _REMEMBERED_BLOCKS) -> None:
+    def __init__(self, rule: TokenRule) -> None:
         self._rule = rule
-        self._remembered_blocks = remembered_blocks
-        self._known: dict[bytes, BlockFacts] = {}
+        self._known: Memory[BlockFacts] = Memory()
 
     def tool(self, raw: msgspec.Raw) -> BlockFacts:
         """Facts of a tool definition."""
-        key = blake2b(raw, digest_size=DIGEST_BYTES, person=b"tool").digest()
-        facts = self._known.get(key)
-        return facts if facts is not None else self._remember(key, self._read_tool(raw))
+        key = key_of(raw, b"tool")
+        return self._known.get(key) or self._known.put(key, self._read_tool(raw))
 
     def block(self, raw: msgspec.Raw) -> BlockFacts:
         """Facts of a system or message block."""
-        key = blake2b(raw, digest_size=DIGEST_BYTES, person=b"block").digest()
-        facts = self._known.get(key)
-        return facts if facts is not None else self._remember(key, self._read_block(raw))
+        key = key_of(raw, b"block")
+        return self._known.get(key) or self._known.put(key, self._read_block(raw))
 
     def text(self, text: str) -> BlockFacts:
         """Facts of a string given as whole content: the same as those of one text block."""
-        key = blake2b(text.encode(), digest_size=DIGEST_BYTES, person=b"text").digest()
-        facts = self._known.get(key)
-        if facts is not None:
-            return facts
-        return self._remember(key, self._facts_of_block({"type": "text", "text": text}))
-
-    def _remember(self, key: bytes, facts: BlockFacts) -> BlockFacts:
-        if len(self._known) >= self._remembered_blocks:
-            del self._known[next(iter(self._known))]
-        self._known[key] = facts
-        return facts
+        key = key_of(text.encode(), b"text")
+        block = {"type": "text", "text": text}
+        return self._known.get(key) or self._known.put(key, self._facts_of_block(block))
 
     def _read_tool(self, raw: msgspec.Raw) -> BlockFacts:
         tool = msgspec.json.decode(raw)

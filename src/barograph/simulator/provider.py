@@ -20,13 +20,12 @@ from msgspec.structs import replace
 
 from barograph.core.model import ModelFacts
 from barograph.providers.anthropic.models import facts_of
-from barograph.simulator.blocks import BlockReader
 from barograph.simulator.cache import PromptCache
 from barograph.simulator.exchange import Exchange, account_of, kept_headers
 from barograph.simulator.prefix import EMPTY_PROMPT, Prompt, extend_prompt
 from barograph.simulator.record import Recorder
 from barograph.simulator.refusal import Refused
-from barograph.simulator.request import CURRENT_VERSION, Request, read_request
+from barograph.simulator.request import CURRENT_VERSION, Request, RequestReader
 from barograph.simulator.rules import check_request, check_window
 from barograph.simulator.script import DEFAULT_SESSION, Reply, Script, Stage
 from barograph.simulator.switches import Switches
@@ -69,7 +68,7 @@ class SimulatedProvider:
         self._facts_of = facts or facts_of
         self._keep_bodies = keep_bodies
         self._recorder = Recorder(record_dir) if record_dir is not None else None
-        self._reader = BlockReader(self._rule)
+        self._reader = RequestReader(self._rule)
         self._cache = PromptCache(self._switches, rng)
         self._stage = Stage()
         self._prompts: dict[tuple[str, str], Prompt] = {}
@@ -117,7 +116,7 @@ class SimulatedProvider:
             exchange = replace(exchange, now_seconds=self._now_seconds(headers))
             exchange = replace(exchange, index=self._index(exchange, headers))
             version = headers.get("anthropic-version", CURRENT_VERSION)
-            request = read_request(body, self._reader, version)
+            request = self._reader.read(body, version)
             exchange = replace(exchange, model=request.model, streamed=request.stream)
             check_request(request)
             exchange = self._counted(exchange, request)

@@ -1,57 +1,41 @@
 """Read a request body into what the cache and the rules need, without decoding known blocks."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
-from barograph.simulator.blocks import BlockFacts, BlockReader, Ttl, marker_of
+from barograph.simulator.blocks import BlockFacts, BlockReader, Memory, Ttl, key_of, marker_of
 from barograph.simulator.refusal import Refused
+from barograph.simulator.tokens import TokenRule
 
 CURRENT_VERSION: Final = "2026-10-21"
 
-# reference: messages API, request body; beta parameters are accepted without their header
-_PARAMETERS: Final = frozenset(
-    {
-        "billing_policy",
-        "cache_control",
-        "compaction",
-        "container",
-        "context_management",
-        "diagnostics",
-        "fallback_credit_token",
-        "fallbacks",
-        "inference_geo",
-        "max_tokens",
-        "mcp_servers",
-        "messages",
-        "metadata",
-        "model",
-        "output_config",
-        "service_tier",
-        "speed",
-        "stop_sequences",
-        "stream",
-        "system",
-        "thinking",
-        "thread",
-        "tool_choice",
-        "tools",
-        "user_profile_id",
-        "workspace_id",
-    }
-)
 # reference: provider migration page of API version 2026-10-21, removed parameters
-_REMOVED_PARAMETERS: Final = frozenset({"temperature", "top_p", "top_k"})
-_ROLES: Final = frozenset({"user", "assistant", "system"})
+_REMOVED_PARAMETERS: Final = ("temperature", "top_p", "top_k")
+_ABSENT: Final = Raw()
+_INDEX: Final = re.compile(r"\[(\d+)\]")
+_NAMED: Final = re.compile(r"(?:missing required|contains unknown) field `(\w+)`")
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """One message: its role and the facts of its blocks."""
+    """One message: its role and the facts of its blocks.
+
+    Attributes:
+        role: as on the wire.
+        blocks: facts of its blocks, a string counting as one text block.
+        calls: ids of its `tool_use` blocks.
+        answers: ids of its `tool_result` blocks.
+        faulty: index of the first block with a problem, -1 for none.
+    """
 
     role: str
     blocks: tuple[BlockFacts, ...]
+    calls: tuple[str, ...]
+    answers: tuple[str, ...]
+    faulty: int
 
 
 class Parameters(Struct, frozen=True, kw_only=True):
@@ -102,120 +86,145 @@ class Request(Struct, frozen=True, kw_only=True):
 
 
 class _RawMessage(Struct, forbid_unknown_fields=True):
-    role: str
+    role: Literal["user", "assistant", "system"]
     content: str | list[Raw]
     clear_at: str | None = None  # turn-scoped system messages
 
 
-_TOP: Final = msgspec.json.Decoder(dict[str, Raw])
+class _Body(Struct, forbid_unknown_fields=True):
+    """Every parameter of the messages API; beta parameters are accepted without their header."""
+
+    model: str
+    max_tokens: Annotated[int, Meta(ge=0)]
+    messages: list[Raw]
+    billing_policy: Raw = _ABSENT
+    cache_control: Raw = _ABSENT
+    compaction: Raw = _ABSENT
+    container: Raw = _ABSENT
+    context_management: Raw = _ABSENT
+    diagnostics: Raw = _ABSENT
+    fallback_credit_token: Raw = _ABSENT
+    fallbacks: Raw = _ABSENT
+    inference_geo: Raw = _ABSENT
+    mcp_servers: Raw = _ABSENT
+    metadata: Raw = _ABSENT
+    output_config: dict[str, Any] | None = None
+    service_tier: Raw = _ABSENT
+    speed: str | None = None
+    stop_sequences: Raw = _ABSENT
+    stream: bool | None = None
+    system: str | list[Raw] | None = None
+    temperature: Raw = _ABSENT
+    thinking: dict[str, Any] | None = None
+    thread: Raw = _ABSENT
+    tool_choice: dict[str, Any] | None = None
+    tools: list[Raw] | None = None
+    top_k: Raw = _ABSENT
+    top_p: Raw = _ABSENT
+    user_profile_id: Raw = _ABSENT
+    workspace_id: Raw = _ABSENT
 
 
-def read_request(body: bytes, reader: BlockReader, version: str) -> Request:
-    """Read a body.
+_BODY: Final = msgspec.json.Decoder(_Body)
+_MESSAGE: Final = msgspec.json.Decoder(_RawMessage)
+
+
+class RequestReader:
+    """Reads bodies; messages it has seen before are looked up, not decoded.
 
     Args:
-        body: JSON as it came.
-        reader: where block facts come from.
-        version: value of the `anthropic-version` header.
-
-    Raises:
-        Refused: the body is no JSON object, lacks a field, or holds a field or a type that the
-            version does not know.
+        rule: how tokens are counted.
     """
-    try:
-        top = _TOP.decode(body)
-    except msgspec.DecodeError as error:
-        raise Refused(f"The request body is not valid JSON: {error}") from error
-    _check_names(top, version)
-    automatic, problem = marker_of(top["cache_control"]) if "cache_control" in top else (None, "")
-    if problem:
-        raise Refused(problem.removeprefix("."))
-    return Request(
-        model=_field(top, "model", str, "valid string"),
-        max_tokens=_max_tokens(top),
-        stream=_field(top, "stream", bool | None, "valid boolean", optional=True) or False,
-        tools=tuple(reader.tool(raw) for raw in _list(top, "tools")),
-        system=_system(top, reader),
-        messages=_messages(top, reader),
-        automatic=automatic,
-        parameters=_parameters(top),
-    )
+
+    def __init__(self, rule: TokenRule) -> None:
+        self._blocks = BlockReader(rule)
+        self._messages: Memory[Message] = Memory()
+
+    def read(self, body: bytes, version: str) -> Request:
+        """Read a body.
+
+        Args:
+            body: JSON as it came.
+            version: value of the `anthropic-version` header.
+
+        Raises:
+            Refused: the body is no JSON object, lacks a field, or holds a field or a type that
+                the version does not know.
+        """
+        try:
+            top = _BODY.decode(body)
+        except msgspec.DecodeError as error:
+            raise _refusal(error) from error
+        _check_removed(top, version)
+        automatic, problem = marker_of(top.cache_control) if top.cache_control else (None, "")
+        if problem:
+            raise Refused(problem.removeprefix("."))
+        return Request(
+            model=top.model,
+            max_tokens=top.max_tokens,
+            stream=bool(top.stream),
+            tools=tuple(self._blocks.tool(raw) for raw in top.tools or ()),
+            system=self._content(top.system or ()),
+            messages=tuple(self._message(raw, at) for at, raw in enumerate(top.messages)),
+            automatic=automatic,
+            parameters=_parameters(top),
+        )
+
+    def _content(self, content: str | Sequence[Raw]) -> tuple[BlockFacts, ...]:
+        if isinstance(content, str):
+            return (self._blocks.text(content),) if content else ()
+        return tuple(self._blocks.block(raw) for raw in content)
+
+    def _message(self, raw: Raw, at: int) -> Message:
+        key = key_of(raw)
+        known = self._messages.get(key)
+        if known is not None:
+            return known
+        try:
+            message = _MESSAGE.decode(raw)
+        except msgspec.DecodeError as error:
+            raise _refusal(error, inside=f"messages.{at}.") from error
+        blocks = self._content(message.content)
+        faulty = next((index for index, block in enumerate(blocks) if block.problem), -1)
+        read = Message(
+            role=message.role,
+            blocks=blocks,
+            calls=tuple(block.tool_id for block in blocks if block.kind == "tool_use"),
+            answers=tuple(block.tool_id for block in blocks if block.kind == "tool_result"),
+            faulty=faulty,
+        )
+        return self._messages.put(key, read)
 
 
-def _check_names(top: Mapping[str, Raw], version: str) -> None:
-    for name in ("model", "max_tokens", "messages"):
-        if name not in top:
-            raise Refused(f"{name}: Field required")
-    allowed = _PARAMETERS if version >= CURRENT_VERSION else _PARAMETERS | _REMOVED_PARAMETERS
-    for name in top:
-        if name not in allowed:
+def _refusal(error: msgspec.DecodeError, *, inside: str = "") -> Refused:
+    """The provider's words for what msgspec found: the path first, then the complaint."""
+    words = str(error)
+    if not isinstance(error, msgspec.ValidationError):
+        return Refused(f"The request body is not valid JSON: {words}")
+    complaint, _, place = words.partition(" - at `$")
+    path = inside + _INDEX.sub(r".\1", place.rstrip("`")).lstrip(".")
+    name = _NAMED.search(complaint)
+    if name is not None:
+        path = f"{path}.{name[1]}" if path.strip(".") else name[1]
+        complaint = "Field required" if "missing" in complaint else "Extra inputs are not permitted"
+    return Refused(f"{path.rstrip('.')}: {complaint}")
+
+
+def _check_removed(top: _Body, version: str) -> None:
+    if version < CURRENT_VERSION:
+        return
+    for name in _REMOVED_PARAMETERS:
+        if getattr(top, name):
             raise Refused(f"{name}: Extra inputs are not permitted")
 
 
-def _field(
-    top: Mapping[str, Raw], name: str, wanted: Any, words: str, *, optional: bool = False
-) -> Any:
-    if optional and name not in top:
-        return None
-    try:
-        return msgspec.json.decode(top[name], type=wanted)
-    except msgspec.DecodeError as error:
-        raise Refused(f"{name}: Input should be a {words}") from error
-
-
-def _max_tokens(top: Mapping[str, Raw]) -> int:
-    max_tokens: int = _field(top, "max_tokens", int, "valid integer")
-    if max_tokens < 0:
-        raise Refused("max_tokens: Input should be greater than or equal to 0")
-    return max_tokens
-
-
-def _list(top: Mapping[str, Raw], name: str) -> list[Raw]:
-    items: list[Raw] | None = _field(top, name, list[Raw] | None, "valid list", optional=True)
-    return items or []
-
-
-def _system(top: Mapping[str, Raw], reader: BlockReader) -> tuple[BlockFacts, ...]:
-    content: str | list[Raw] | None = _field(
-        top, "system", str | list[Raw] | None, "valid string or list of blocks", optional=True
-    )
-    if isinstance(content, str):
-        return (reader.text(content),) if content else ()
-    return tuple(reader.block(raw) for raw in content or ())
-
-
-def _messages(top: Mapping[str, Raw], reader: BlockReader) -> tuple[Message, ...]:
-    try:
-        raws = msgspec.json.decode(top["messages"], type=list[_RawMessage])
-    except msgspec.DecodeError as error:
-        raise Refused(f"messages: {error}") from error
-    for index, raw in enumerate(raws):
-        if raw.role not in _ROLES:
-            raise Refused(f"messages.{index}.role: Input should be 'user' or 'assistant'")
-    return tuple(_message(raw, reader) for raw in raws)
-
-
-def _message(raw: _RawMessage, reader: BlockReader) -> Message:
-    if isinstance(raw.content, str):
-        blocks = (reader.text(raw.content),) if raw.content else ()
-        return Message(role=raw.role, blocks=blocks)
-    return Message(role=raw.role, blocks=tuple(reader.block(block) for block in raw.content))
-
-
-def _parameters(top: Mapping[str, Raw]) -> Parameters:
-    def value(name: str) -> dict[str, Any]:
-        found: dict[str, Any] | None = _field(
-            top, name, dict[str, Any] | None, "valid object", optional=True
-        )
-        return found or {}
-
-    thinking, output = value("thinking"), value("output_config")
+def _parameters(top: _Body) -> Parameters:
+    thinking, output = top.thinking or {}, top.output_config or {}
     mode = {key: thinking[key] for key in ("type", "budget_tokens") if thinking.get(key)}
-    speed = _field(top, "speed", str | None, "valid string", optional=True)
     return Parameters(
-        tool_choice=value("tool_choice") or {"type": "auto"},
+        tool_choice=top.tool_choice or {"type": "auto"},
         thinking={} if mode.get("type") == "disabled" else mode,
         effort=str(output.get("effort") or ""),
-        speed="" if speed in (None, "standard") else str(speed),
+        speed="" if top.speed in (None, "standard") else str(top.speed),
         structured_output=output.get("format") is not None,
     )

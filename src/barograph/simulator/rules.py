@@ -42,7 +42,8 @@ def _check_blocks(request: Request) -> None:
     _check_row("tools", request.tools)
     _check_row("system", request.system)
     for index, message in enumerate(request.messages):
-        _check_row(f"messages.{index}.content", message.blocks)
+        if message.faulty >= 0:
+            _check_row(f"messages.{index}.content", message.blocks)
 
 
 def _check_row(path: str, blocks: tuple[BlockFacts, ...]) -> None:
@@ -114,45 +115,52 @@ def _check_prewarm(request: Request) -> None:
 
 
 def _turns(messages: tuple[Message, ...]) -> list[tuple[int, Message]]:
-    """Messages with consecutive ones of one role combined, each with its first index."""
+    """Messages with consecutive ones of one role combined, each with its first index.
+
+    A system message between two others ends no turn.
+    """
     turns: list[tuple[int, Message]] = []
     for index, message in enumerate(messages):
         if turns and turns[-1][1].role == message.role:
-            first, before = turns[-1]
-            blocks = before.blocks + message.blocks
-            turns[-1] = (first, Message(role=message.role, blocks=blocks))
-        elif message.role != "system":  # a system message in the stream does not end a turn
+            turns[-1] = (turns[-1][0], _combined(turns[-1][1], message))
+        elif message.role != "system":
             turns.append((index, message))
     return turns
 
 
+def _combined(first: Message, second: Message) -> Message:
+    return Message(
+        role=first.role,
+        blocks=first.blocks + second.blocks,
+        calls=first.calls + second.calls,
+        answers=first.answers + second.answers,
+        faulty=max(first.faulty, second.faulty),
+    )
+
+
 def _check_pairs(messages: tuple[Message, ...]) -> None:
-    asked: list[str] = []
-    seen: set[str] = set()
+    asked: tuple[str, ...] = ()
     asked_at = 0
+    seen: set[str] = set()
     for index, message in _turns(messages):
         if message.role == "user":
-            _check_results(index, message, asked, asked_at)
-            asked = []
+            if asked or message.answers:
+                _check_answers(index, message, asked, asked_at)
+            asked = ()
             continue
-        asked, asked_at = _ids(message, "tool_use"), index
-        for call in asked:
-            if call in seen:
-                raise Refused(
-                    f"messages.{index}: `tool_use` ids must be unique. Found {call} twice"
-                )
-            seen.add(call)
+        asked, asked_at = message.calls, index
+        if not seen.isdisjoint(asked) or len(set(asked)) < len(asked):
+            raise Refused(f"messages.{index}: `tool_use` ids must be unique")
+        seen.update(asked)
     if asked:
         raise _unanswered(asked_at, asked)
 
 
-def _check_results(index: int, message: Message, asked: list[str], asked_at: int) -> None:
+def _check_answers(index: int, message: Message, asked: tuple[str, ...], asked_at: int) -> None:
     """The results of one user turn against the calls of the assistant turn before it."""
     answered: set[str] = set()
-    leading = True
     for position, block in enumerate(message.blocks):
         if block.kind != "tool_result":
-            leading = False
             continue
         if block.tool_id not in asked:
             raise Refused(
@@ -165,24 +173,20 @@ def _check_results(index: int, message: Message, asked: list[str], asked_at: int
                 f"messages.{index}.content.{position}: each tool_use must have a single result."
                 f" Found multiple `tool_result` blocks with id: {block.tool_id}"
             )
-        if not leading:
+        if position > len(answered):
             raise Refused(
                 f"messages.{index}.content.{position}: `tool_result` blocks must come before any"
                 " other content of their user message"
             )
         answered.add(block.tool_id)
-    missing = [call for call in asked if call not in answered]
+    missing = tuple(call for call in asked if call not in answered)
     if missing:
         raise _unanswered(asked_at, missing)
 
 
-def _unanswered(index: int, calls: list[str]) -> Refused:
+def _unanswered(index: int, calls: tuple[str, ...]) -> Refused:
     return Refused(
         f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately"
         f" after: {', '.join(calls)}. Each `tool_use` block must have a corresponding"
         " `tool_result` block in the next message."
     )
-
-
-def _ids(message: Message, kind: str) -> list[str]:
-    return [block.tool_id for block in message.blocks if block.kind == kind]
