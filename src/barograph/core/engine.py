@@ -118,7 +118,7 @@ class Engine:
         work = _Work(self.codec, state)
         match given:
             case SessionStarted():
-                work.log(_opened(given, self.policy))
+                work.log(_opened(given, self.policy, self.codec))
             case CallWanted():
                 _take_in(work, given)
                 self._plan(work, given)
@@ -384,9 +384,13 @@ def _answer(work: _Work, given: Answered) -> None:
         work.log(TurnEnded(at=given.at, path=given.path, turn=path.turn, rounds=path.round))
 
 
-def _opened(given: SessionStarted, policy: Policy) -> Event:
+def _opened(given: SessionStarted, policy: Policy, codec: Codec) -> Event:
     return SessionOpened(
-        at=given.at, session=given.session, made_by=given.made_by, policy=policy.name
+        at=given.at,
+        session=given.session,
+        made_by=given.made_by,
+        policy=policy.name,
+        renderer=codec.renderer,
     )
 
 

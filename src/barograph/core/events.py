@@ -81,11 +81,15 @@ class _Event(Struct, frozen=True, kw_only=True):
 
 
 class SessionOpened(_Event, frozen=True, kw_only=True, tag="session_opened"):
-    """First event of every log."""
+    """First event of every log.
+
+    `made_by` names the writer and its version, `renderer` the wire format its requests have.
+    """
 
     session: str
     made_by: str
     policy: str
+    renderer: str
 
 
 class TurnBegan(_Event, frozen=True, kw_only=True, tag="turn_began"):
