@@ -153,8 +153,11 @@ class RequestReader:
         """
         try:
             top = _BODY.decode(body)
+            return self._read(top, version)
         except msgspec.DecodeError as error:
             raise _refusal(error) from error
+
+    def _read(self, top: _Body, version: str) -> Request:
         _check_removed(top, version)
         automatic, problem = marker_of(top.cache_control) if top.cache_control else (None, "")
         if problem:
@@ -183,7 +186,7 @@ class RequestReader:
         try:
             message = _MESSAGE.decode(raw)
         except msgspec.DecodeError as error:
-            raise _refusal(error, inside=f"messages.{at}.") from error
+            raise _refusal(error, inside=f"messages.{at}") from error
         blocks = self._content(message.content)
         faulty = next((index for index, block in enumerate(blocks) if block.problem), -1)
         read = Message(
@@ -202,12 +205,12 @@ def _refusal(error: msgspec.DecodeError, *, inside: str = "") -> Refused:
     if not isinstance(error, msgspec.ValidationError):
         return Refused(f"The request body is not valid JSON: {words}")
     complaint, _, place = words.partition(" - at `$")
-    path = inside + _INDEX.sub(r".\1", place.rstrip("`")).lstrip(".")
+    path = inside + _INDEX.sub(r".\1", place.rstrip("`"))
     name = _NAMED.search(complaint)
     if name is not None:
-        path = f"{path}.{name[1]}" if path.strip(".") else name[1]
+        path += f".{name[1]}"
         complaint = "Field required" if "missing" in complaint else "Extra inputs are not permitted"
-    return Refused(f"{path.rstrip('.')}: {complaint}")
+    return Refused(f"{path.strip('.') or 'body'}: {complaint}")
 
 
 def _check_removed(top: _Body, version: str) -> None:
