@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from barograph.core.canonical import hash_body
 from barograph.core.errors import LogCorrupt, SchemaTooNew, UsageError
 from barograph.core.events import SCHEMA, Event
+from barograph.store.refusals import RESTORE_COPY, undecodable
 
 EXTERNAL_BYTES: Final = 512
 """A field of `BODIES` whose JSON is at least this long is kept as a body."""
@@ -89,10 +90,12 @@ def decode_record(session: str, seq: int, record: Record, fetch: Fetch | None) -
     """
     if record.schema > SCHEMA:
         raise _too_new(session, seq, record.schema)
+    if record.schema < 1:
+        raise undecodable(session, seq, ValueError(f"there is no schema {record.schema}"))
     try:
         event = _decoder.decode(record.data)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise _undecodable(session, seq, error) from error
+        raise undecodable(session, seq, error) from error
     if fetch is None or not record.refs:
         return event
     fields = _FIELDS[type(event)]
@@ -155,7 +158,6 @@ def _restore(  # noqa: PLR0917 - ids for the error, then the three things it wor
 
 
 _KEEP_TO_EVENTS: Final = "Nothing was written; append values of `barograph.core.events` only."
-_RESTORE_COPY: Final = "Restore the store from a copy, or delete the session; nothing was changed."
 
 
 def _refusal(session: str, seq: int, event: Event, why: str) -> UsageError:
@@ -189,19 +191,10 @@ def _too_new(session: str, seq: int, schema: int) -> SchemaTooNew:
     )
 
 
-def _undecodable(session: str, seq: int, error: Exception) -> LogCorrupt:
-    return LogCorrupt(
-        f"Event {seq} of session {session!r} does not decode: {error}.",
-        next_step=_RESTORE_COPY,
-        session=session,
-        seq=seq,
-    )
-
-
 def _broken(session: str, seq: int, field: str, ref: str, how: str) -> LogCorrupt:
     return LogCorrupt(
         f"The body {ref} of field {field} in event {seq} of session {session!r} {how}.",
-        next_step=_RESTORE_COPY,
+        next_step=RESTORE_COPY,
         session=session,
         seq=seq,
         field=field,

@@ -77,6 +77,8 @@ def open_database(path: Path, *, synchronous: str, wait_seconds: float) -> sqlit
             _check_layout(connection, path)
             _use_wal(connection, path, wait_seconds)
             connection.execute(f"PRAGMA synchronous = {synchronous}")
+            # A deleted session is overwritten, not only forgotten.
+            connection.execute("PRAGMA secure_delete = ON")
         except BaseException:
             connection.close()
             raise
@@ -135,7 +137,7 @@ def _prepare_file(path: Path) -> None:
         with suppress(FileExistsError):
             # A log holds what was said in confidence: readable for its owner only.
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise _unusable(path, f"cannot be created ({error})") from error
     if not path.is_file():
         raise _unusable(path, "is not a file")

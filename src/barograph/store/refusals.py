@@ -1,6 +1,11 @@
 """What every backend refuses, in the same words."""
 
+from typing import Final
+
 from barograph.core.errors import LogCorrupt, SequenceConflict, UnknownSession, UsageError
+
+RESTORE_COPY: Final = "Restore the store from a copy, or delete the session; nothing was changed."
+"""What to do about a log that is damaged."""
 
 
 def check_session_id(session: object) -> None:
@@ -60,7 +65,17 @@ def gap(session: str, *, expected: int, found: int | None) -> LogCorrupt:
     then = "the log ends there" if found is None else f"{found} follows"
     return LogCorrupt(
         f"Event {expected} of session {session!r} is missing: {then}.",
-        next_step="Restore the store from a copy, or delete the session; nothing was changed.",
+        next_step=RESTORE_COPY,
         session=session,
         seq=expected,
+    )
+
+
+def undecodable(session: str, seq: int, error: Exception) -> LogCorrupt:
+    """What is stored under that number is not an event."""
+    return LogCorrupt(
+        f"Event {seq} of session {session!r} does not decode: {error}.",
+        next_step=RESTORE_COPY,
+        session=session,
+        seq=seq,
     )

@@ -12,30 +12,39 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import msgspec
-import zstandard
-
-from barograph.core.canonical import PREFIX
-from barograph.core.errors import LogCorrupt, StoreUnavailable, UsageError
+from barograph.core.errors import StoreUnavailable, UsageError
 from barograph.core.events import CallPlanned, Event
-from barograph.store.codec import Encoded, Fetch, Record, decode_record, encode_events
+from barograph.store.codec import Encoded, Record, decode_record, encode_events
 from barograph.store.database import SEQ_BITS, explained_errors, open_database
+from barograph.store.packing import (
+    PackedBody,
+    pack_bodies,
+    pack_hash,
+    pack_refs,
+    unpack_body,
+    unpack_refs,
+)
 from barograph.store.protocol import Logged, SessionInfo
 from barograph.store.refusals import (
     check_session_id,
     conflict,
     gap,
     is_storable,
+    undecodable,
     unknown_session,
 )
 
-COMPRESS_BYTES: Final = 1024
-"""Shorter bodies are stored as they are: a frame would save little and cost time."""
-
-_ZSTD_LEVEL: Final = 3
 _BATCH_EVENTS: Final = 256
 _LARGEST_INTEGER: Final = 2**63 - 1
-_refs_decoder: Final = msgspec.msgpack.Decoder(dict[str, bytes])
+# The casts undo what an edit by hand may do to a type, so that its bytes can be judged.
+_READ_EVENTS: Final = (
+    "SELECT id, CAST(schema AS INTEGER), CAST(data AS BLOB), CAST(refs AS BLOB) FROM events"
+    " WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
+)
+_READ_BODY: Final = (
+    "SELECT CAST(zstd AS INTEGER), CAST(data AS BLOB) FROM bodies WHERE session = ? AND hash = ?"
+)
+_FIND: Final = "SELECT id, last_seq FROM sessions WHERE session = ?"
 
 
 class SqliteStore:
@@ -47,7 +56,7 @@ class SqliteStore:
         busy_timeout_seconds: how long to wait for another writer before `StoreBusy`.
 
     Raises:
-        UsageError: a path that names no file (`:memory:`), or an unknown `synchronous`.
+        UsageError: a path that names no file (`:memory:`), or a setting outside its range.
         StoreUnavailable: the file cannot be used, or is no store.
         StoreBusy: another writer holds it.
         LogCorrupt: the file is damaged.
@@ -61,16 +70,10 @@ class SqliteStore:
         synchronous: Literal["normal", "full"] = "normal",
         busy_timeout_seconds: float = 5.0,
     ) -> None:
-        if str(path) in {"", ":memory:"}:
-            what = f"{str(path)!r} names no file."
-            raise UsageError(what, next_step="For a log that leaves nothing, use MemoryStore.")
-        if synchronous not in {"normal", "full"}:
-            what = f"synchronous is 'normal' or 'full', not {synchronous!r}."
-            raise UsageError(what, next_step="'normal' survives a kill, 'full' a power cut.")
+        _check_settings(path, synchronous, busy_timeout_seconds)
         self.path: Final = Path(path)
         self._wait_seconds: Final = busy_timeout_seconds
         self._lock: Final = threading.Lock()
-        self._compressor: Final = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)
         self._owner: Final = os.getpid()
         self._connection: sqlite3.Connection | None = open_database(
             self.path, synchronous=synchronous, wait_seconds=busy_timeout_seconds
@@ -79,18 +82,19 @@ class SqliteStore:
     def append(self, session: str, events: Sequence[Event], *, after: int) -> int:
         """Commit events in one transaction and return the seq of the last. See `Store.append`."""
         check_session_id(session)
+        # All work that needs no lock comes before the transaction: it keeps other writers out.
         encoded = encode_events(session, events, after=after)
+        bodies = pack_bodies(encoded)
         with self._transaction() as connection:
-            row = connection.execute(
-                "SELECT id, last_seq FROM sessions WHERE session = ?", (session,)
-            ).fetchone()
-            last = row[1] if row else 0
+            row = connection.execute(_FIND, (session,)).fetchone()
+            last: int = row[1] if row else 0
             if last != after:
                 raise conflict(session, after=after, last=last)
             if not encoded:
                 return last
-            number = row[0] if row else _open_session(connection, session, events[0])
-            self._insert(connection, number, last, encoded)
+            number: int = row[0] if row else _insert_session(connection, session, events[0])
+            _insert_events(connection, (number << SEQ_BITS) + last + 1, encoded)
+            _insert_bodies(connection, number, bodies)
             last += len(encoded)
             connection.execute(
                 "UPDATE sessions SET last_at = ?, last_seq = ?, calls = max(calls, ?) WHERE id = ?",
@@ -127,17 +131,25 @@ class SqliteStore:
         ]
 
     def delete(self, session: str) -> None:
-        """Remove a session and all that belongs to it. See `Store.delete`."""
-        row = self._find(session)
-        if row is None:
+        """Remove a session and all that belongs to it. See `Store.delete`.
+
+        Its bytes are overwritten in the file. The file does not shrink: its pages are used again.
+        """
+        if not is_storable(session):
             raise unknown_session(session)
-        first = row[0] << SEQ_BITS
         with self._transaction() as connection:
+            row = connection.execute(_FIND, (session,)).fetchone()
+            if row is None:
+                raise unknown_session(session)
+            first = row[0] << SEQ_BITS
             connection.execute("DELETE FROM bodies WHERE session = ?", (row[0],))
             connection.execute(
                 "DELETE FROM events WHERE id BETWEEN ? AND ?", (first, first + 2**SEQ_BITS - 1)
             )
             connection.execute("DELETE FROM sessions WHERE id = ?", (row[0],))
+        # The write-ahead log still holds the text. Where a reader is in the way, this does
+        # nothing, and the next checkpoint does it.
+        self._fetch_all("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         """Release the file. Closing twice is harmless."""
@@ -146,80 +158,57 @@ class SqliteStore:
             if connection is not None:
                 connection.close()
 
-    def _insert(
-        self, connection: sqlite3.Connection, number: int, last: int, encoded: list[Encoded]
-    ) -> None:
-        first = (number << SEQ_BITS) + last + 1
-        connection.executemany(
-            "INSERT INTO events VALUES (?, ?, ?, ?)",
-            [
-                (key, one.record.schema, one.record.data, _pack_refs(one.record.refs))
-                for key, one in enumerate(encoded, start=first)
-            ],
-        )
-        bodies = [
-            (number, _pack_hash(ref), *self._shrink(body))
-            for one in encoded
-            for ref, body in one.bodies.items()
-        ]
-        if bodies:
-            connection.executemany("INSERT OR IGNORE INTO bodies VALUES (?, ?, ?, ?)", bodies)
-
-    def _shrink(self, body: bytes) -> tuple[bool, bytes]:
-        if len(body) >= COMPRESS_BYTES:
-            frame = self._compressor.compress(body)
-            if len(frame) < len(body):
-                return True, frame
-        return False, body
-
     def _read(
         self, session: str, number: int, after: int, last: int, *, bodies: bool
     ) -> Iterator[Logged]:
         base = number << SEQ_BITS
-        fetch = self._fetcher(number) if bodies else None
         seq = after
         while seq < last:
             rows = self._fetch_all(
-                "SELECT id, schema, data, refs FROM events WHERE id > ? AND id <= ?"
-                " ORDER BY id LIMIT ?",
+                _READ_EVENTS,
                 (base + seq, base + last, _BATCH_EVENTS),
             )
             if not rows:
-                raise gap(session, expected=seq + 1, found=None)
-            for key, schema, data, refs in rows:
+                raise self._missing(session, number, seq + 1, None)
+            for key, schema, data, packed_refs in rows:
                 seq += 1
                 if key != base + seq:
-                    raise gap(session, expected=seq, found=key - base)
-                record = Record(schema, data, _unpack_refs(session, seq, refs))
-                yield Logged(seq, decode_record(session, seq, record, fetch))
+                    raise self._missing(session, number, seq, key - base)
+                try:
+                    record = Record(schema, data, unpack_refs(packed_refs))
+                except ValueError as error:
+                    raise undecodable(session, seq, error) from error
+                yield Logged(seq, self._decode(session, number, seq, record, bodies=bodies))
 
-    def _fetcher(self, number: int) -> Fetch:
-        # One for each reader: a zstd context may not be used by two threads at once.
-        decompressor = zstandard.ZstdDecompressor()
+    def _decode(
+        self, session: str, number: int, seq: int, record: Record, *, bodies: bool
+    ) -> Event:
+        if not (bodies and record.refs):
+            return decode_record(session, seq, record, None)
+        return decode_record(session, seq, record, lambda ref: self._body(session, number, ref))
 
-        def fetch(ref: str) -> bytes | None:
-            rows = self._fetch_all(
-                "SELECT zstd, data FROM bodies WHERE session = ? AND hash = ?",
-                (number, _pack_hash(ref)),
-            )
-            if not rows:
-                return None
-            compressed, data = rows[0]
-            if not compressed:
-                return bytes(data)
-            try:
-                return decompressor.decompress(data)
-            except (zstandard.ZstdError, MemoryError):
-                # Not the bytes that were stored, and so without their hash.
-                return b""
+    def _body(self, session: str, number: int, ref: str) -> bytes | None:
+        rows = self._fetch_all(_READ_BODY, (number, pack_hash(ref)))
+        if rows:
+            return unpack_body(zstd=rows[0][0], data=rows[0][1])
+        self._check_still_there(session, number)
+        return None
 
-        return fetch
+    def _missing(self, session: str, number: int, expected: int, found: int | None) -> Exception:
+        self._check_still_there(session, number)
+        return gap(session, expected=expected, found=found)
+
+    def _check_still_there(self, session: str, number: int) -> None:
+        """A session that was deleted under its reader is unknown, not corrupt."""
+        row = self._find(session)
+        if row is None or row[0] != number:
+            raise unknown_session(session)
 
     def _find(self, session: str) -> tuple[int, int] | None:
         """Number and last seq of a session."""
         if not is_storable(session):
             return None
-        rows = self._fetch_all("SELECT id, last_seq FROM sessions WHERE session = ?", (session,))
+        rows = self._fetch_all(_FIND, (session,))
         return (rows[0][0], rows[0][1]) if rows else None
 
     def _fetch_all(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
@@ -234,29 +223,41 @@ class SqliteStore:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
-            except BaseException:
+            finally:
+                # An error, or a caller that had nothing to write.
                 if connection.in_transaction:
                     with suppress(sqlite3.Error):
                         connection.execute("ROLLBACK")
-                raise
 
     def _usable(self) -> sqlite3.Connection:
         if self._connection is None:
-            raise StoreUnavailable(
-                f"The store {self.path} was closed.",
-                next_step="Open it again.",
-                path=str(self.path),
-            )
-        if os.getpid() != self._owner:
-            raise StoreUnavailable(
-                f"The store {self.path} was opened before this process was forked.",
-                next_step="Open a store of its own in each process.",
-                path=str(self.path),
-            )
-        return self._connection
+            what, next_step = "was closed", "Open it again."
+        elif os.getpid() != self._owner:
+            what = "was opened before this process was forked"
+            next_step = "Open a store of its own in each process."
+        else:
+            return self._connection
+        raise StoreUnavailable(
+            f"The store {self.path} {what}.", next_step=next_step, path=str(self.path)
+        )
 
 
-def _open_session(connection: sqlite3.Connection, session: str, first: Event) -> int:
+def _check_settings(path: str | Path, synchronous: str, busy_timeout_seconds: float) -> None:
+    if str(path) in {"", ":memory:"}:
+        what = f"{str(path)!r} names no file."
+        next_step = "Give the path of a file; MemoryStore keeps a log that leaves nothing."
+    elif synchronous not in {"normal", "full"}:
+        what = f"synchronous is 'normal' or 'full', not {synchronous!r}."
+        next_step = "'normal' survives a killed process, 'full' a power cut too."
+    elif not 0 <= busy_timeout_seconds <= 3600:
+        what = f"busy_timeout_seconds is {busy_timeout_seconds!r}, outside 0 to 3600."
+        next_step = "Give the seconds to wait for another writer."
+    else:
+        return
+    raise UsageError(what, next_step=next_step)
+
+
+def _insert_session(connection: sqlite3.Connection, session: str, first: Event) -> int:
     cursor = connection.execute(
         "INSERT INTO sessions (session, opened_at, last_at, last_seq, calls)"
         " VALUES (?, ?, ?, 0, 0)",
@@ -265,33 +266,25 @@ def _open_session(connection: sqlite3.Connection, session: str, first: Event) ->
     return int(cursor.lastrowid or 0)
 
 
+def _insert_events(connection: sqlite3.Connection, first: int, encoded: list[Encoded]) -> None:
+    connection.executemany(
+        "INSERT INTO events VALUES (?, ?, ?, ?)",
+        [
+            (key, one.record.schema, one.record.data, pack_refs(one.record.refs))
+            for key, one in enumerate(encoded, start=first)
+        ],
+    )
+
+
+def _insert_bodies(connection: sqlite3.Connection, number: int, bodies: list[PackedBody]) -> None:
+    # A body that the session already holds is not stored again: its hash is its key.
+    if bodies:
+        connection.executemany(
+            "INSERT OR IGNORE INTO bodies VALUES (?, ?, ?, ?)",
+            [(number, *body) for body in bodies],
+        )
+
+
 def _highest_call(events: Sequence[Event]) -> int:
     calls = [event.call for event in events if isinstance(event, CallPlanned)]
     return min(max(calls, default=0), _LARGEST_INTEGER)
-
-
-def _pack_hash(ref: str) -> bytes:
-    """`b2:` and 64 hex digits in 35 bytes."""
-    return PREFIX.encode() + bytes.fromhex(ref.removeprefix(PREFIX))
-
-
-def _pack_refs(refs: dict[str, str]) -> bytes | None:
-    if not refs:
-        return None
-    return msgspec.msgpack.encode({name: _pack_hash(ref) for name, ref in refs.items()})
-
-
-def _unpack_refs(session: str, seq: int, packed: bytes | None) -> dict[str, str]:
-    if packed is None:
-        return {}
-    try:
-        refs = _refs_decoder.decode(packed)
-    except msgspec.MsgspecError as error:
-        raise LogCorrupt(
-            f"The references of event {seq} of session {session!r} do not decode: {error}.",
-            next_step="Restore the store from a copy, or delete the session.",
-            session=session,
-            seq=seq,
-        ) from error
-    prefix = len(PREFIX)
-    return {name: PREFIX + packed_hash[prefix:].hex() for name, packed_hash in refs.items()}
