@@ -1,0 +1,5 @@
+"""Barograph for LangChain and LangGraph: one middleware, last in the list."""
+
+from barograph.langchain.middleware import Barograph
+
+__all__ = ["Barograph"]

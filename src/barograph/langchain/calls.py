@@ -1,0 +1,169 @@
+"""One model call, one tool run: what is logged before, during and after."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from langchain_core.messages import AIMessage, ToolMessage
+from langgraph.errors import GraphBubbleUp
+
+from barograph.core.canonical import dump_json
+from barograph.core.inputs import Answered, Refused, ToolReturned, ToolStarted
+from barograph.core.parts import Parts
+from barograph.langchain.messages import read_message
+from barograph.langchain.track import Track
+from barograph.langchain.wire import WATCH, Watch, install
+from barograph.providers.anthropic.usage import usage_of_langchain
+
+_SHOWN_CHARS = 2000
+
+
+class ModelCall:
+    """A model call under way.
+
+    Args:
+        track: the agent path that calls.
+        request: LangChain's model request.
+        clock: seconds since the epoch.
+        is_async: which of the model's clients will send it.
+    """
+
+    def __init__(
+        self, track: Track, request: Any, *, clock: Callable[[], float], is_async: bool
+    ) -> None:
+        self._track = track
+        self._clock = clock
+        self._prepared = track.prepare(request, at=clock())
+        self._ttl = track.session.engine.policy.entry_ttl
+        self._watch = Watch(self._record, self._ttl)
+        self._is_watched = install(request.model, is_async=is_async)
+        self.request = self._prepared.request
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Record the bytes that leave meanwhile, and an error if that is how it ends."""
+        if not self._is_watched:
+            self._track.record_built(self._prepared, at=self._clock())
+        token = WATCH.set(self._watch)
+        try:
+            yield
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            self._refuse(error)
+            raise
+        finally:
+            WATCH.reset(token)
+
+    def finish(self, response: Any) -> None:
+        """Log the answer: as the provider sent it where that was seen, else as LangChain has it."""
+        said = self._watch.answer()
+        message = _answer_in(response)
+        if said is not None:
+            parts, usage, stop_reason = said.parts, said.usage, said.stop_reason
+        elif message is not None:
+            parts = read_message(message).incoming.parts
+            usage = usage_of_langchain(message.usage_metadata, ttl=self._ttl)
+            stop_reason = message.response_metadata.get("stop_reason")
+        else:
+            parts, usage, stop_reason = (), None, None
+        self._track.session.take(
+            Answered(
+                at=self._clock(),
+                path=self._track.path,
+                parts=parts,
+                stop_reason=stop_reason,
+                usage=usage,
+                provider_id=said.provider_id if said else None,
+                request_id=self._watch.request_id,
+            )
+        )
+
+    def _record(self, body: bytes) -> None:
+        self._track.session.leave(
+            at=self._clock(),
+            path=self._track.path,
+            header=self._prepared.header,
+            body=body,
+            observed=True,
+        )
+
+    def _refuse(self, error: Exception) -> None:
+        status = getattr(error, "status_code", None)
+        self._track.session.take(
+            Refused(
+                at=self._clock(),
+                path=self._track.path,
+                error=type(error).__name__,
+                status=status if isinstance(status, int) else None,
+                message=str(error)[:_SHOWN_CHARS],
+            )
+        )
+
+
+class ToolRun:
+    """A tool run under way."""
+
+    def __init__(self, track: Track, request: Any, *, clock: Callable[[], float]) -> None:
+        call: Mapping[str, Any] = request.tool_call
+        self._session, self._path, self._clock = track.session, track.path, clock
+        self._call_id, self._name = str(call.get("id") or ""), str(call["name"])
+        self._session.take(
+            ToolStarted(
+                at=clock(),
+                path=self._path,
+                call_id=self._call_id,
+                name=self._name,
+                arguments=dump_json(call["args"]).decode("utf-8", "replace"),
+            )
+        )
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Log the exception if that is how the tool ends; an interrupt is no end."""
+        try:
+            yield
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            self._end((), error=f"{type(error).__name__}: {error}"[:_SHOWN_CHARS])
+            raise
+
+    def finish(self, result: Any) -> None:
+        """Log what the tool gave back: a message, or a command that carries one."""
+        message = _result_in(result, self._call_id)
+        parts = read_message(message).incoming.parts if message is not None else ()
+        is_error = message is not None and message.status == "error"
+        self._end(parts, is_error=is_error)
+
+    def _end(self, parts: Parts, *, is_error: bool = True, error: str | None = None) -> None:
+        self._session.take(
+            ToolReturned(
+                at=self._clock(),
+                path=self._path,
+                call_id=self._call_id,
+                name=self._name,
+                parts=parts,
+                is_error=is_error,
+                error=error,
+            )
+        )
+
+
+def _answer_in(response: Any) -> AIMessage | None:
+    response = getattr(response, "model_response", response)
+    for message in getattr(response, "result", [response]):
+        if isinstance(message, AIMessage):
+            return message
+    return None
+
+
+def _result_in(result: Any, call_id: str) -> ToolMessage | None:
+    if isinstance(result, ToolMessage):
+        return result
+    update = getattr(result, "update", None)
+    messages = update.get("messages", []) if isinstance(update, dict) else []
+    for message in messages:
+        if isinstance(message, ToolMessage) and message.tool_call_id == call_id:
+            return message
+    return None

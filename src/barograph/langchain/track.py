@@ -1,0 +1,143 @@
+"""One agent path as LangChain shows it: turn its requests into ours, and remember what was sent."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from msgspec import Struct
+from msgspec.structs import replace
+
+from barograph.core.canonical import dump_json
+from barograph.core.engine import Send
+from barograph.core.events import HeaderSet, Ttl
+from barograph.core.inputs import CallWanted, Header
+from barograph.core.readback import derive_body
+from barograph.core.surface import marks_on
+from barograph.langchain.header import Tools, mark_last_tool, read_tools
+from barograph.langchain.messages import (
+    check_marker,
+    read_message,
+    read_system,
+    write_message,
+    write_system,
+)
+from barograph.store.session import Session
+
+
+class Prepared(Struct, frozen=True):
+    """A request as it will be sent, and what the engine said of it."""
+
+    request: Any
+    header: Header
+    send: Send
+
+
+class Track:
+    """The framework's side of an agent path: its message objects and their canonical copies."""
+
+    def __init__(self, session: Session, path: str) -> None:
+        self.session = session
+        self.path = path
+        self._given: list[BaseMessage] = []
+        self._seen = 0
+        self._lines: list[BaseMessage] = []
+        self._tools: Tools | None = None
+
+    def continues(self, messages: Sequence[BaseMessage]) -> bool:
+        """Whether this history has anything to do with the one before."""
+        return not self._given or (bool(messages) and messages[0] == self._given[0])
+
+    def prepare(self, request: Any, *, at: float) -> Prepared:
+        """Log what is new and build the request to send.
+
+        Raises:
+            UsageError: something in the request cannot be sent as it is.
+        """
+        messages: list[BaseMessage] = request.messages
+        is_known = messages[: len(self._given)] == self._given
+        arrivals = [read_message(m) for m in messages[len(self._given) if is_known else 0 :]]
+        system, markers = read_system(request.system_message)
+        tools = self._read_tools(request.tools)
+        settings = dict(request.model_settings)
+        markers += check_marker({"cache_control": settings.pop("cache_control", None)}, "the call")
+        header = Header(
+            model=request.model.model,
+            system=self.session.engine.codec.sendable(system),
+            tools=tools.definitions if tools.ordered else "",
+        )
+        send, was_rewritten = self.session.want(
+            CallWanted(
+                at=at,
+                path=self.path,
+                header=header,
+                messages=tuple(arrival.incoming for arrival in arrivals),
+                known=self._seen if is_known else 0,
+                reserved=int("cache_control" in (request.model.model_kwargs or {})),
+                foreign=markers + tools.markers + sum(arrival.markers for arrival in arrivals),
+            )
+        )
+        self._given, self._seen = list(messages), send.seen
+        self._extend_lines(send, anew=was_rewritten)
+        overridden = request.override(
+            messages=self._marked_lines(send),
+            system_message=write_system(header.system, marks_on("system", send.breakpoints)),
+            tools=_marked_tools(tools, marks_on("tools", send.breakpoints)),
+            model_settings=settings,
+        )
+        return Prepared(overridden, header, send)
+
+    def record_built(self, prepared: Prepared, *, at: float) -> None:
+        """Record the body we would build, for a client whose bytes nobody shows us."""
+        path = self.session.state.path(self.path)
+        if path.planned is None:
+            return
+        codec, header = self.session.engine.codec, prepared.header
+        parameters = dump_json({"model": header.model}).decode()
+        assumed = HeaderSet(
+            at=at,
+            path=self.path,
+            model=header.model,
+            system=header.system,
+            tools=header.tools,
+            parameters=parameters,
+            changed=(),
+        )
+        surface = replace(prepared.send.surface, header=assumed)
+        body = derive_body(codec, surface, path.planned, ("messages", "model", "system", "tools"))
+        self.session.leave(
+            at=at, path=self.path, header=header, body=codec.join_body(body), observed=False
+        )
+
+    def _read_tools(self, given: Sequence[Any]) -> Tools:
+        if self._tools is None or not self._tools.are(given):
+            self._tools = read_tools(given, self.session.engine.policy.tool_order)
+        return self._tools
+
+    def _extend_lines(self, send: Send, *, anew: bool) -> None:
+        if anew:
+            self._lines = []
+        entries = send.surface.entries.span(len(self._lines))
+        self._lines.extend(write_message(entry, {}) for entry in entries)
+
+    def _marked_lines(self, send: Send) -> list[BaseMessage]:
+        """The canonical messages, with copies where a marker stands.
+
+        The canonical ones are ours alone: the framework's objects are never touched, and those that
+        carry a marker are not kept.
+        """
+        lines = list(self._lines)
+        marks: dict[int, dict[int, Ttl]] = {}
+        surface = send.surface
+        for mark in send.breakpoints:
+            if mark.level == "messages":
+                part, entry = mark.block, surface.segments[mark.block].entry
+                while part and surface.segments[part - 1].entry == entry:
+                    part -= 1
+                marks.setdefault(entry, {})[mark.block - part] = mark.ttl
+        for entry, on_parts in marks.items():
+            lines[entry] = write_message(surface.entries[entry], on_parts)
+        return lines
+
+
+def _marked_tools(tools: Tools, marks: dict[int, Ttl]) -> list[Any]:
+    return mark_last_tool(tools, next(iter(marks.values()))) if marks else list(tools.ordered)
