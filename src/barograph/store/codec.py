@@ -16,11 +16,13 @@ from msgspec.structs import replace
 
 from barograph.core.canonical import hash_body
 from barograph.core.errors import LogCorrupt, SchemaTooNew, UsageError
-from barograph.core.events import SCHEMA, Event
+from barograph.core.events import SCHEMA, CallPlanned, Event
 from barograph.store.refusals import RESTORE_COPY, undecodable
 
 EXTERNAL_BYTES: Final = 512
 """A field of `BODIES` whose JSON is at least this long is kept as a body."""
+
+_LARGEST_INTEGER: Final = 2**63 - 1
 
 Fetch: TypeAlias = Callable[[str], bytes | None]
 """Gives the stored bytes of a content hash, or None when they are missing."""
@@ -103,6 +105,13 @@ def decode_record(session: str, seq: int, record: Record, fetch: Fetch | None) -
         name: _restore(session, seq, name, ref, fields, fetch) for name, ref in record.refs.items()
     }
     return replace(event, **bodies)
+
+
+def highest_call(events: Sequence[Event]) -> int:
+    """The number of the last call that is planned here: calls are numbered from 1; 0 for none."""
+    calls = [event.call for event in events if isinstance(event, CallPlanned)]
+    # No session has so many calls, and a database has no larger number.
+    return min(max(0, *calls), _LARGEST_INTEGER) if calls else 0
 
 
 def _encode(session: str, seq: int, event: Event) -> Encoded:

@@ -7,8 +7,8 @@ from typing import Final
 from msgspec import Struct
 
 from barograph.core.errors import StoreUnavailable
-from barograph.core.events import CallPlanned, Event
-from barograph.store.codec import Record, decode_record, encode_events
+from barograph.core.events import Event
+from barograph.store.codec import Record, decode_record, encode_events, highest_call
 from barograph.store.protocol import Logged, SessionInfo
 from barograph.store.refusals import check_session_id, conflict, unknown_session
 
@@ -53,8 +53,7 @@ class MemoryStore:
             for one in encoded:
                 log.bodies.update(one.bodies)
             log.last_at = float(events[-1].at)
-            planned = (event.call for event in events if isinstance(event, CallPlanned))
-            log.calls = max(log.calls, *planned, 0)
+            log.calls = max(log.calls, highest_call(events))
             return len(log.records)
 
     def read(self, session: str, *, after: int = 0, bodies: bool = True) -> Iterator[Logged]:

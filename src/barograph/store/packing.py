@@ -49,7 +49,7 @@ def unpack_body(*, zstd: bool, data: bytes) -> bytes:
     if not zstd:
         return data
     try:
-        return _contexts.decompressor.decompress(data)
+        return _contexts.decompressor.decompress(data, allow_extra_data=False)
     except (zstandard.ZstdError, MemoryError):
         # Whoever compares the hash says which body of which event this is.
         return b""

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from barograph.core.errors import StoreUnavailable, UsageError
-from barograph.core.events import CallPlanned, Event
-from barograph.store.codec import Encoded, Record, decode_record, encode_events
+from barograph.core.events import Event
+from barograph.store.codec import Encoded, Record, decode_record, encode_events, highest_call
 from barograph.store.database import SEQ_BITS, explained_errors, open_database
 from barograph.store.packing import (
     PackedBody,
@@ -35,7 +35,6 @@ from barograph.store.refusals import (
 )
 
 _BATCH_EVENTS: Final = 256
-_LARGEST_INTEGER: Final = 2**63 - 1
 # The casts undo what an edit by hand may do to a type, so that its bytes can be judged.
 _READ_EVENTS: Final = (
     "SELECT id, CAST(schema AS INTEGER), CAST(data AS BLOB), CAST(refs AS BLOB) FROM events"
@@ -98,7 +97,7 @@ class SqliteStore:
             last += len(encoded)
             connection.execute(
                 "UPDATE sessions SET last_at = ?, last_seq = ?, calls = max(calls, ?) WHERE id = ?",
-                (float(events[-1].at), last, _highest_call(events), number),
+                (float(events[-1].at), last, highest_call(events), number),
             )
         return last
 
@@ -283,8 +282,3 @@ def _insert_bodies(connection: sqlite3.Connection, number: int, bodies: list[Pac
             "INSERT OR IGNORE INTO bodies VALUES (?, ?, ?, ?)",
             [(number, *body) for body in bodies],
         )
-
-
-def _highest_call(events: Sequence[Event]) -> int:
-    calls = [event.call for event in events if isinstance(event, CallPlanned)]
-    return min(max(calls, default=0), _LARGEST_INTEGER)

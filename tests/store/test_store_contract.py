@@ -1,0 +1,263 @@
+"""The contract of every store. Each test runs against each backend."""
+
+import threading
+import unicodedata
+
+import msgspec
+import pytest
+from vocabulary import AWKWARD, EVENT_TYPES, FORGED, LARGE_CHARS, example, message, tag_of, turn
+
+from barograph.core.errors import SequenceConflict, StoreUnavailable, UnknownSession, UsageError
+from barograph.core.events import CallPlanned, HeaderSet, Usage
+from barograph.core.parts import Text, ToolResult
+from barograph.store import Store, open_store, resolve_session
+
+
+def call(number, *, at=1.0):
+    return msgspec.structs.replace(example(CallPlanned, large=False), call=number, at=at)
+
+
+plain = message("x")
+BAD = {
+    "not a number": turn(1, at=float("nan")),
+    "infinite": turn(1, at=float("inf")),
+    "larger than a float": turn(1, at=2**2000),
+    "a flag for a number": turn(number=True),
+    "a fraction for a number": turn(1.5),
+    "nothing for a number": turn(None),
+    "text for a number": turn("1"),
+    "lone surrogate": message("\ud800"),
+    "lone surrogates in a large body": message("\udfff" * LARGE_CHARS),
+    "bytes for text": message(b"bytes"),
+    "bytes for a large text": message(b"bytes" * LARGE_CHARS),
+    "an object for text": message(object()),
+    "a number for text": message(7),
+    "list for tuple": msgspec.structs.replace(plain, parts=[Text("a list")]),
+    "a type for a part": msgspec.structs.replace(plain, parts=(Usage,)),
+    "text for parts": msgspec.structs.replace(plain, parts="text"),
+    "unknown role": msgspec.structs.replace(plain, role="system"),
+    "an event inside": msgspec.structs.replace(plain, parts=(ToolResult("c", (plain,)),)),
+    "a part": Text("a part is no event"),
+    "a dict": {"type": "turn_began", "at": 1.0, "path": "main", "turn": 1},
+    "nothing": None,
+}
+
+
+class TestStoreContract:
+    @pytest.mark.parametrize("large", [False, True])
+    @pytest.mark.parametrize("kind", EVENT_TYPES, ids=tag_of)
+    def test_every_event_type_is_read_back_as_it_was_written(self, store, kind, large):
+        event = example(kind, large=large)
+        assert store.append("s", [event], after=0) == 1
+        assert list(store.read("s")) == [(1, event)]
+
+    def test_numbers_start_at_one_and_have_no_gap(self, store):
+        assert store.append("s", [turn(1), turn(2)], after=0) == 2
+        assert store.append("s", [turn(3)], after=2) == 3
+        assert [logged.seq for logged in store.read("s")] == [1, 2, 3]
+        assert [logged.event.turn for logged in store.read("s")] == [1, 2, 3]
+        assert store.last_seq("s") == 3
+
+    def test_sessions_are_numbered_apart(self, store):
+        store.append("a", [turn(1), turn(2)], after=0)
+        store.append("b", [turn(9)], after=0)
+        store.append("a", [turn(3)], after=2)
+        assert [logged.event.turn for logged in store.read("a")] == [1, 2, 3]
+        assert [logged.event.turn for logged in store.read("b")] == [9]
+
+    def test_reading_starts_after_the_given_seq(self, store):
+        store.append("s", [turn(number) for number in range(1, 1001)], after=0)
+        assert [logged.seq for logged in store.read("s", after=997)] == [998, 999, 1000]
+        assert list(store.read("s", after=1000)) == []
+        assert list(store.read("s", after=5000)) == []
+        assert len(list(store.read("s", after=-1))) == 1000
+
+    def test_without_bodies_large_fields_are_empty_and_small_ones_are_there(self, store):
+        header = example(HeaderSet, large=True)
+        small = message("small")
+        store.append("s", [header, small], after=0)
+        quick = [logged.event for logged in store.read("s", bodies=False)]
+        empty = msgspec.structs.replace(header, system=(), tools="", parameters="")
+        assert quick == [empty, small]
+
+    @pytest.mark.parametrize("kind", [kind for kind in EVENT_TYPES if kind.BODIES], ids=tag_of)
+    def test_without_bodies_an_event_keeps_its_type_and_its_other_fields(self, store, kind):
+        event = example(kind, large=True)
+        store.append("s", [event], after=0)
+        [(_, quick)] = store.read("s", bodies=False)
+        for name in kind.__struct_fields__:
+            given, kept = getattr(event, name), getattr(quick, name)
+            assert kept == (type(given)() if name in kind.BODIES else given)
+
+    def test_what_a_reader_holds_is_not_the_writers_object(self, store):
+        event = message("text")
+        store.append("s", [event], after=0)
+        assert next(store.read("s")).event is not event
+
+    def test_a_reader_does_not_see_what_was_appended_after_it_started(self, store):
+        store.append("s", [turn(1)], after=0)
+        reader = store.read("s")
+        store.append("s", [turn(2)], after=1)
+        assert [logged.seq for logged in reader] == [1]
+
+    def test_a_reader_that_stops_half_way_stops_nobody(self, store):
+        store.append("s", [message("x" * LARGE_CHARS) for _ in range(600)], after=0)
+        reader = store.read("s")
+        next(reader)
+        store.append("s", [turn(2)], after=600)
+        store.delete("s")
+        assert store.last_seq("s") == 0
+
+    def test_appending_nothing_changes_nothing(self, store):
+        assert store.append("s", [], after=0) == 0
+        assert store.sessions() == []
+        store.append("s", [turn(1)], after=0)
+        assert store.append("s", [], after=1) == 1
+        with pytest.raises(SequenceConflict):
+            store.append("s", [], after=0)
+
+    @pytest.mark.parametrize("after", [-1, 0, 2])
+    def test_a_writer_that_is_mistaken_about_the_end_is_refused(self, store, after):
+        store.append("s", [turn(1)], after=0)
+        with pytest.raises(SequenceConflict) as caught:
+            store.append("s", [message("x" * LARGE_CHARS), turn(2)], after=after)
+        assert caught.value.ids == {"session": "s", "expected": after, "last": 1}
+        assert caught.value.next_step
+        assert list(store.read("s")) == [(1, turn(1))]
+
+    def test_a_new_session_cannot_begin_in_the_middle(self, store):
+        with pytest.raises(SequenceConflict):
+            store.append("s", [turn(1)], after=4)
+        assert store.sessions() == []
+
+    def test_invariant_12_of_many_writers_at_one_seq_exactly_one_wins(self, store):
+        start, outcomes = threading.Barrier(6), []
+
+        def write(number):
+            start.wait()
+            try:
+                outcomes.append(store.append("s", [turn(number)], after=0))
+            except SequenceConflict as error:
+                outcomes.append(error)
+
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert outcomes.count(1) == 1
+        assert len(outcomes) == 6
+        assert store.last_seq("s") == 1
+
+    def test_threads_may_write_sessions_of_their_own_at_once(self, store):
+        def write(name):
+            for number in range(40):
+                store.append(name, [message(name * LARGE_CHARS), turn(number)], after=2 * number)
+
+        threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for name in "abcd":
+            assert [seq for seq, _ in store.read(name)] == list(range(1, 81))
+
+    @pytest.mark.parametrize(
+        "session", [*AWKWARD[1:], "a/b", "../x", "A", " ", "latest"], ids=ascii
+    )
+    def test_any_text_is_an_id_and_is_kept_as_given(self, store, session):
+        store.append(session, [turn(1)], after=0)
+        store.append(session + "x", [turn(2)], after=0)
+        assert {info.session for info in store.sessions()} == {session, session + "x"}
+        assert list(store.read(session)) == [(1, turn(1))]
+        assert resolve_session(store, session + "x") == session + "x"
+
+    def test_ids_that_only_look_the_same_are_different_sessions(self, store):
+        composed, decomposed = (unicodedata.normalize(form, "\u00e9") for form in ("NFC", "NFD"))
+        ids = [composed, decomposed, "k", "K", "\u212a", "a", "a\0", "a\0b", "a ", "1", "1.0", "01"]
+        for number, session in enumerate(ids):
+            store.append(session, [turn(number)], after=0)
+        assert [next(store.read(session)).event.turn for session in ids] == list(range(len(ids)))
+
+    @pytest.mark.parametrize("session", ["", "\ud800", None, 7, b"s"], ids=ascii)
+    def test_an_id_that_cannot_be_kept_is_refused(self, store, session):
+        with pytest.raises(UsageError, match="id") as caught:
+            store.append(session, [turn(1)], after=0)
+        assert caught.value.ids == {"session": session}
+        assert caught.value.next_step
+        assert store.sessions() == []
+        assert store.last_seq(session) == 0
+        with pytest.raises(UnknownSession):
+            store.read(session)
+        with pytest.raises(UnknownSession):
+            store.delete(session)
+
+    def test_an_unknown_session_is_named_when_reading_is_asked_for(self, store):
+        store.append("Known", [turn(1)], after=0)
+        for use in (store.read, store.delete):
+            with pytest.raises(UnknownSession, match="'known'") as caught:
+                use("known")
+            assert caught.value.ids == {"session": "known"}
+            assert caught.value.next_step
+        assert store.last_seq("known") == 0
+
+    def test_the_list_tells_times_events_and_calls_newest_first(self, store):
+        store.append("old", [turn(1, at=1.5), call(1), call(2, at=2.5)], after=0)
+        store.append("new", [turn(1, at=2.0), turn(2, at=9.0)], after=0)
+        store.append("old", [turn(2, at=3.5), call(2, at=4.0)], after=3)
+        new, old = store.sessions()
+        assert msgspec.structs.astuple(new) == ("new", 2.0, 9.0, 2, 0)
+        assert msgspec.structs.astuple(old) == ("old", 1.5, 4.0, 5, 2)
+
+    def test_of_sessions_written_at_the_same_time_the_later_one_is_listed_first(self, store):
+        for session in ("b", "a", "c"):
+            store.append(session, [turn(1)], after=0)
+        assert [info.session for info in store.sessions()] == ["c", "a", "b"]
+
+    def test_invariant_2_deletion_takes_a_whole_session_and_no_other(self, store):
+        shared = "x" * LARGE_CHARS
+        for session in ("goes", "stays"):
+            store.append(session, [message(shared), turn(1)], after=0)
+        store.delete("goes")
+        assert [info.session for info in store.sessions()] == ["stays"]
+        assert [logged.event for logged in store.read("stays")] == [message(shared), turn(1)]
+        with pytest.raises(UnknownSession):
+            store.delete("goes")
+        store.append("goes", [turn(5)], after=0)
+        assert list(store.read("goes")) == [(1, turn(5))]
+
+    def test_a_store_offers_no_way_to_change_an_event(self, store):
+        offered = {name for name in dir(store) if not name.startswith("_")} - {"path"}
+        assert offered == {name for name in dir(Store) if not name.startswith("_")}
+
+    def test_a_text_that_looks_like_a_reference_is_still_text(self, store):
+        large = FORGED * 10
+        events = [message(FORGED), message(large), message('{"refs":{"parts":"b2:00"}}')]
+        store.append("s", events, after=0)
+        assert [logged.event for logged in store.read("s")] == events
+
+    @pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+    def test_a_value_that_would_not_come_back_is_refused_and_nothing_is_written(self, store, bad):
+        store.append("s", [turn(1)], after=0)
+        with pytest.raises(UsageError) as caught:
+            store.append("s", [turn(2), bad], after=1)
+        assert caught.value.ids == {"session": "s", "seq": 3}
+        assert caught.value.next_step.startswith("Nothing was written")
+        assert list(store.read("s")) == [(1, turn(1))]
+
+    def test_a_closed_store_says_so(self, store):
+        store.append("s", [turn(1)], after=0)
+        store.close()
+        store.close()
+        for use in (
+            lambda: store.append("s", [turn(2)], after=1),
+            lambda: store.read("s"),
+            lambda: store.last_seq("s"),
+            lambda: store.delete("s"),
+            store.sessions,
+        ):
+            with pytest.raises(StoreUnavailable, match="closed"):
+                use()
+
+    def test_an_open_store_is_used_as_it_is(self, store):
+        assert open_store(store) is store
