@@ -2,13 +2,15 @@
 
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wire_prompts import Driver, assistant, call, parts, result, text, user
+from wire_prompts import ONE_PER_CHAR, Driver, assistant, call, parts, result, text, user
 
 from barograph.core.errors import UsageError
-from barograph.simulator import Switches
+from barograph.simulator import PromptBlock, Reply, SimulatedProvider, Switches
+from barograph.simulator.cache import reach_of
 
 
 def blocks(count, *marked):
@@ -89,6 +91,42 @@ def test_runs_count_block_by_block_where_the_switch_says_so():
     assert exchange.hit is None
 
 
+def test_a_marker_inside_a_run_writes_there_and_is_found_there():
+    driver = Driver()
+    start = user(text("start")), assistant(*(call(f"t{n}") for n in range(3)))
+
+    def results(at):
+        return user(*(result(f"t{n}", "5m" if n == at else None) for n in range(3)))
+
+    driver.send(*start, results(1))
+    assert driver.send(*start, results(2)).hit == 5
+    assert driver.send(*start, results(0)).hit is None
+
+
+def row(*kinds):
+    return [
+        PromptBlock(
+            prefix_key=b"", tokens=1, level="messages", kind=kind, eligible=True, marker=None
+        )
+        for kind in kinds
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "positions", "first"),
+    [
+        (["text"] * 30, 20, 10),
+        (["text"] * 5, 20, 0),
+        (["text", "tool_use", "tool_use", "tool_result", "tool_result"], 2, 1),
+        (["text", "tool_use", "tool_use", "tool_result", "tool_result"], 1, 3),
+        (["tool_use", "text", "tool_use"], 2, 1),
+    ],
+)
+def test_the_reach_of_the_last_marker_is_counted_in_positions(kinds, positions, first):
+    reach = reach_of(row(*kinds), len(kinds) - 1, positions=positions, collapse_runs=True)
+    assert list(reach) == list(range(len(kinds) - 1, first - 1, -1))
+
+
 def test_text_between_two_calls_ends_the_run():
     def conversation(ttl_first, ttl_tail):
         pairs = [block for n in range(10) for block in (text(f"then {n}"), call(f"t{n}"))]
@@ -134,6 +172,30 @@ def test_a_short_marker_is_skipped_while_a_longer_one_is_written():
     driver = Driver(minimum_tokens=100)
     exchange = driver.send(user(text("a" * 50, "1h"), text("b" * 60, "5m")))
     assert parts(exchange) == (0, 0, 110, 0)
+
+
+# reference: the provider's table of minimum cacheable prefixes, by model
+MINIMUMS = {
+    512: ["fable-5", "fable-5-1", "mythos-5", "mythos-5-1", "opus-5", "opus-5-5", "sonnet-5-5"],
+    1024: ["opus-4-8", "opus-4-1", "opus-4", "sonnet-5", "sonnet-4-6", "sonnet-4-5", "sonnet-4"],
+    2048: ["opus-4-7"],
+    4096: ["opus-4-6", "opus-4-5", "haiku-4-5", "haiku-5-5", "fable-5-2", "mythos-5-2"],
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "minimum"),
+    [(f"claude-{name}", minimum) for minimum, names in MINIMUMS.items() for name in names],
+)
+def test_each_model_has_the_documented_minimum(model, minimum):
+    provider = SimulatedProvider([Reply(content="ok")] * 2, rule=ONE_PER_CHAR)
+
+    def written(length):
+        message = user(text("a" * length, "5m"))
+        body = msgspec.json.encode({"model": model, "max_tokens": 1, "messages": [message]})
+        return parts(provider.handle(body, {}))[2]
+
+    assert [written(minimum - 1), written(minimum)] == [0, minimum]
 
 
 # Life

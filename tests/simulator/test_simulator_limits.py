@@ -23,7 +23,7 @@ def session_cost(calls, model, ttl, *, known_end, anchored=True, blocks_a_round=
         tail = (len(rows) - 1, len(rows[-1]) - 1) if pays else None
         marks = {tail, anchor if anchored else None} - {None}
         exchange = driver.send(*conversation(rows, marks, ttl))
-        cost += input_equivalents(exchange.bill, model)
+        cost += input_equivalents(exchange.usage, model)
         anchor = tail or anchor
         padding = ["o"] * (blocks_a_round - 1)
         rows += [["i"], [*padding, "n" * (GROWTH - 1)]]

@@ -2,17 +2,20 @@ import msgspec
 import pytest
 from wire_prompts import MODEL, text, user
 
+from barograph.core.events import Usage
 from barograph.providers.anthropic.models import facts_of
-from barograph.simulator import Bill, Reply, SimulatedProvider, cost_usd, input_equivalents
+from barograph.simulator import Reply, SimulatedProvider, cost_usd, input_equivalents
 
-BILL = Bill(read_tokens=1000, write_1h_tokens=100, write_5m_tokens=200, uncached_tokens=50)
+USAGE = Usage(
+    read_tokens=1000, write_1h_tokens=100, write_5m_tokens=200, uncached_tokens=50, output_tokens=30
+)
 
 
 def test_cost_is_each_part_times_its_ratio_and_price():
     facts = facts_of("claude-opus-5-5")  # 4 and 20 USD a million; reads at 0.05
     plain = 50 + 0.05 * 1000 + 1.25 * 200 + 2.0 * 100
-    assert input_equivalents(BILL, facts) == pytest.approx(plain)
-    assert cost_usd(BILL, 30, facts) == pytest.approx((plain * 4 + 30 * 20) / 1_000_000)
+    assert input_equivalents(USAGE, facts) == pytest.approx(plain)
+    assert cost_usd(USAGE, facts) == pytest.approx((plain * 4 + 30 * 20) / 1_000_000)
 
 
 def test_a_recording_lets_a_stranger_recompute_marks_prefixes_hits_and_cost(tmp_path):

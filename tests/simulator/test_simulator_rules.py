@@ -114,7 +114,7 @@ def test_a_sub_block_of_a_tool_result_cannot_carry_a_marker():
     ],
 )
 def test_other_blocks_carry_markers(block):
-    assert Driver().send(user(block | marker("5m"))).bill.write_5m_tokens > 0
+    assert Driver().send(user(block | marker("5m"))).usage.write_5m_tokens > 0
 
 
 # Blocks and messages
@@ -252,7 +252,7 @@ def test_a_prompt_over_the_window_is_too_long():
     assert driver.send(user(text("a" * 100))).status == 200
     exchange = driver.send(user(text("a" * 101)))
     assert error_of(exchange) == "prompt is too long: 101 tokens > 100 maximum"
-    assert exchange.bill is None
+    assert exchange.usage is None
     assert exchange.total_tokens == 101
 
 
@@ -263,7 +263,7 @@ def test_no_output_tokens_writes_the_cache_and_answers_nothing():
     driver = Driver()
     warm = driver.send(user(text("abc", "5m")), max_tokens=0)
     body = msgspec.json.decode(warm.response)
-    assert (body["content"], body["stop_reason"], warm.output_tokens) == ([], "max_tokens", 0)
+    assert (body["content"], body["stop_reason"], warm.usage.output_tokens) == ([], "max_tokens", 0)
     assert parts(warm) == (0, 0, 3, 0)
     assert parts(driver.send(user(text("abc", "5m")))) == (3, 0, 0, 0)
 

@@ -1,5 +1,7 @@
 """Sessions, their scripts, retries, the clock and what is kept of each exchange."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import msgspec
 import pytest
 from wire_prompts import MODEL, text, user
@@ -102,7 +104,7 @@ def test_the_stop_reason_follows_the_content_unless_it_is_given():
 
 def test_output_tokens_are_counted_unless_they_are_given():
     provider = SimulatedProvider([Reply(content="a" * 100), Reply(content="a", output_tokens=77)])
-    assert [provider.handle(BODY, {}).output_tokens for _ in range(2)] == [41, 77]
+    assert [provider.handle(BODY, {}).usage.output_tokens for _ in range(2)] == [41, 77]
 
 
 def test_the_clock_is_the_header_else_the_one_given_else_frozen():
@@ -126,6 +128,32 @@ def test_no_key_is_kept_only_a_label_that_tells_keys_apart():
     assert provider.handle(BODY, {}).account == "no-key"
     assert one.headers == {"x-sim-now": "1"}
     assert "secret" not in repr(provider.exchanges)
+
+
+def test_an_exchange_shares_the_blocks_it_has_in_common_with_the_one_before():
+    provider = SimulatedProvider(replies("a", "b"))
+    first, second = (provider.handle(BODY, {}) for _ in range(2))
+    assert first.blocks[0] is second.blocks[0]
+
+
+def test_parallel_calls_are_each_counted_once():
+    provider = SimulatedProvider(lambda _request, index: Reply(content=str(index)))
+    with ThreadPoolExecutor(8) as pool:
+        exchanges = list(pool.map(lambda _: provider.handle(BODY, {}), range(64)))
+    assert sorted(exchange.number for exchange in exchanges) == list(range(1, 65))
+    assert sorted(exchange.index for exchange in exchanges) == list(range(64))
+
+
+def test_a_script_may_register_another():
+    provider = SimulatedProvider()
+
+    def parent(_request, _index):
+        provider.play("child", replies("from the child"))
+        return Reply(content="started")
+
+    provider.play("default", parent)
+    provider.handle(BODY, {})
+    assert said(provider.handle(BODY, {"x-sim-session": "child"})) == "from the child"
 
 
 def test_bodies_are_kept_unless_they_are_not_wanted():

@@ -1,9 +1,11 @@
 import msgspec
 
-from barograph.simulator import Bill
+from barograph.core.events import Usage
 from barograph.simulator.wire import message_json, stream_of
 
-BILL = Bill(read_tokens=100, write_1h_tokens=20, write_5m_tokens=3, uncached_tokens=4)
+USAGE = Usage(
+    read_tokens=100, write_1h_tokens=20, write_5m_tokens=3, uncached_tokens=4, output_tokens=50
+)
 CONTENT = [
     {"type": "thinking", "thinking": "t" * 1500, "signature": "sig"},
     {"type": "text", "text": "é" * 2500},
@@ -18,8 +20,7 @@ def message(content=CONTENT):
         model="m",
         content=content,
         stop_reason="tool_use",
-        bill=BILL,
-        output_tokens=50,
+        usage=USAGE,
     )
 
 

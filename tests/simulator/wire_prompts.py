@@ -93,6 +93,6 @@ def error_of(exchange: Exchange) -> str:
 
 def parts(exchange: Exchange) -> tuple[int, int, int, int]:
     """Tokens read, written for an hour, written for five minutes, uncached."""
-    bill = exchange.bill
-    assert bill is not None, exchange.response
-    return bill.read_tokens, bill.write_1h_tokens, bill.write_5m_tokens, bill.uncached_tokens
+    usage = exchange.usage
+    assert usage is not None, exchange.response
+    return (usage.read_tokens, usage.write_1h_tokens, usage.write_5m_tokens, usage.uncached_tokens)

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from barograph.simulator.cache import Bill, PromptCache
+    from barograph.simulator.cache import PromptCache
     from barograph.simulator.exchange import Exchange
     from barograph.simulator.prefix import PromptBlock
     from barograph.simulator.prices import cost_usd, input_equivalents
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from barograph.simulator.tokens import TokenRule
 
 __all__ = [
-    "Bill",
     "Exchange",
     "PromptBlock",
     "PromptCache",
@@ -37,7 +36,6 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "Bill": "cache",
     "Exchange": "exchange",
     "PromptBlock": "prefix",
     "PromptCache": "cache",

@@ -6,14 +6,13 @@ looked up under that hash. The memory is bounded: the oldest facts are forgotten
 """
 
 from hashlib import blake2b
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from barograph.core.events import Ttl
 from barograph.simulator.tokens import Size, TokenRule, size_of_block, size_of_tool
-
-Ttl = Literal["5m", "1h"]
 
 DIGEST_BYTES: Final = 16
 _REMEMBERED: Final = 65_536

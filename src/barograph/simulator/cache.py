@@ -25,33 +25,14 @@ from typing import Final
 
 from msgspec import Struct
 
+from barograph.core.events import Ttl, Usage
 from barograph.core.model import ModelFacts
-from barograph.simulator.blocks import Ttl
 from barograph.simulator.prefix import PromptBlock
 from barograph.simulator.switches import Switches
 
 TTL_SECONDS: Final[dict[Ttl, float]] = {"5m": 300.0, "1h": 3600.0}
 _RUNS: Final = frozenset({"tool_use", "tool_result"})
 _SWEEP_ENTRIES: Final = 65_536
-
-
-class Bill(Struct, frozen=True, kw_only=True):
-    """The four disjoint parts of one prompt, in tokens."""
-
-    read_tokens: int
-    write_1h_tokens: int
-    write_5m_tokens: int
-    uncached_tokens: int
-
-    @property
-    def write_tokens(self) -> int:
-        """Tokens written, whatever the TTL."""
-        return self.write_1h_tokens + self.write_5m_tokens
-
-    @property
-    def input_tokens(self) -> int:
-        """The whole prompt."""
-        return self.read_tokens + self.write_tokens + self.uncached_tokens
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -82,12 +63,12 @@ class Lookup(Struct, frozen=True, kw_only=True):
     Attributes:
         hit: index of the block at whose end the longest entry was found, None for a miss.
         writes: indices of the marked blocks that are long enough to be cached.
-        bill: the parts of the prompt.
+        usage: the parts of the prompt; no output yet.
     """
 
     hit: int | None
     writes: tuple[int, ...]
-    bill: Bill
+    usage: Usage
 
 
 def reach_of(
@@ -147,8 +128,8 @@ class PromptCache:
         markers = [index for index, block in enumerate(blocks) if block.marked]
         writes = tuple(index for index in markers if upto_tokens[index] >= facts.minimum_tokens)
         hit = self._hit(scope, blocks, writes, facts, now_seconds)
-        bill = _bill(blocks, upto_tokens, hit, writes)
-        return Lookup(hit=hit, writes=writes, bill=bill)
+        usage = _usage(blocks, upto_tokens, hit, writes)
+        return Lookup(hit=hit, writes=writes, usage=usage)
 
     def store(
         self, scope: str, blocks: Sequence[PromptBlock], lookup: Lookup, now_seconds: float
@@ -235,20 +216,21 @@ class PromptCache:
         self._sweep_at = max(_SWEEP_ENTRIES, 2 * len(self._entries))
 
 
-def _bill(
+def _usage(
     blocks: Sequence[PromptBlock],
     upto_tokens: Sequence[int],
     hit: int | None,
     writes: Sequence[int],
-) -> Bill:
+) -> Usage:
     total = upto_tokens[-1] if upto_tokens else 0
     read = 0 if hit is None else upto_tokens[hit]
     long = [upto_tokens[index] for index in writes if blocks[index].marker == "1h"]
     upto_long = max([read, *long])
     upto_last = max([upto_long, *(upto_tokens[index] for index in writes)])
-    return Bill(
+    return Usage(
         read_tokens=read,
         write_1h_tokens=upto_long - read,
         write_5m_tokens=upto_last - upto_long,
         uncached_tokens=total - upto_last,
+        output_tokens=0,
     )

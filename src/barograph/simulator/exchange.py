@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from barograph.simulator.cache import Bill
+from barograph.core.events import Usage
 from barograph.simulator.prefix import PromptBlock
 
 # Credentials are in none of these.
@@ -32,8 +32,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
         response: the answer's JSON form, for a streamed answer too; empty if bodies are not kept.
         request_id: the `request-id` of the answer.
         streamed: whether the client asked for a stream.
-        bill: the four parts of the prompt; None unless the status is 200.
-        output_tokens: tokens of the answer.
+        usage: the four parts of the prompt, and the output; None unless the status is 200.
         total_tokens: the whole prompt; 0 if it could not be read.
         blocks: the prompt block by block.
         hit: index into `blocks` of the last block read from the cache, None for none.
@@ -52,8 +51,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
     response: bytes
     request_id: str
     streamed: bool = False
-    bill: Bill | None = None
-    output_tokens: int = 0
+    usage: Usage | None = None
     total_tokens: int = 0
     blocks: tuple[PromptBlock, ...] = ()
     hit: int | None = None

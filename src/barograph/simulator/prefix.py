@@ -12,9 +12,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from barograph.simulator.blocks import DIGEST_BYTES, BlockFacts, Ttl
+from barograph.core.events import Level, Ttl
+from barograph.simulator.blocks import DIGEST_BYTES, BlockFacts
 from barograph.simulator.request import Request
-from barograph.simulator.switches import Level, Switches
+from barograph.simulator.switches import Switches
 
 # Models on which a change of effort leaves the cache alone, by the start of their name.
 _EFFORT_KEEPS: Final = ("claude-opus-5-5", "claude-fable-5-1")

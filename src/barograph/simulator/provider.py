@@ -13,7 +13,7 @@ from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
 from random import Random
-from threading import Lock
+from threading import RLock
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
@@ -73,7 +73,7 @@ class SimulatedProvider:
         self._stage = Stage()
         self._prompts: dict[tuple[str, str], Prompt] = {}
         self._received = 0
-        self._lock = Lock()
+        self._lock = RLock()  # a script that is a function may register another script
         if script is not None:
             self.play(DEFAULT_SESSION, script)
 
@@ -155,23 +155,15 @@ class SimulatedProvider:
         scope, now_seconds = exchange.account, exchange.now_seconds
         lookup = self._cache.look_up(scope, exchange.blocks, facts, now_seconds)
         self._cache.store(scope, exchange.blocks, lookup, now_seconds)
-        output_tokens = self._output_tokens(reply)
+        usage = replace(lookup.usage, output_tokens=self._output_tokens(reply))
         response = message_json(
             message_id=_message_id(exchange),
             model=exchange.model,
             content=reply.blocks(),
             stop_reason=reply.reason(),
-            bill=lookup.bill,
-            output_tokens=output_tokens,
+            usage=usage,
         )
-        return replace(
-            exchange,
-            status=200,
-            response=response,
-            bill=lookup.bill,
-            output_tokens=output_tokens,
-            hit=lookup.hit,
-        )
+        return replace(exchange, status=200, response=response, usage=usage, hit=lookup.hit)
 
     def _output_tokens(self, reply: Reply) -> int:
         if reply.output_tokens is not None:

@@ -39,8 +39,8 @@ class Recorder:
 
 def _meta(exchange: Exchange) -> dict[str, object]:
     cost = None
-    if exchange.bill is not None:
-        cost = cost_usd(exchange.bill, exchange.output_tokens, facts_of(exchange.model))
+    if exchange.usage is not None:
+        cost = cost_usd(exchange.usage, facts_of(exchange.model))
     return {
         "number": exchange.number,
         "session": exchange.session,
@@ -53,8 +53,7 @@ def _meta(exchange: Exchange) -> dict[str, object]:
         "status": exchange.status,
         "request_id": exchange.request_id,
         "streamed": exchange.streamed,
-        "usage": exchange.bill,
-        "output_tokens": exchange.output_tokens,
+        "usage": exchange.usage,
         "total_tokens": exchange.total_tokens,
         "cost_usd": cost,
         "hit": exchange.hit,

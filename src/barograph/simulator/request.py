@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from barograph.simulator.blocks import BlockFacts, BlockReader, Memory, Ttl, key_of, marker_of
+from barograph.core.events import Ttl
+from barograph.simulator.blocks import BlockFacts, BlockReader, Memory, key_of, marker_of
 from barograph.simulator.refusal import Refused
 from barograph.simulator.tokens import TokenRule
 

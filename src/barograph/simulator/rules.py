@@ -82,7 +82,8 @@ def _check_markers(request: Request) -> None:
             f"A maximum of {MOST_MARKERS} blocks with cache_control may be provided."
             f" Found {len(markers)}."
         )
-    if "1h" in markers[markers.index("5m") :] if "5m" in markers else False:
+    first_short = markers.index("5m") if "5m" in markers else len(markers)
+    if "1h" in markers[first_short:]:
         raise Refused(
             "cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m'"
             " cache_control block. Note that blocks are processed in the following order:"

@@ -188,12 +188,21 @@ def _application(provider: SimulatedProvider) -> Starlette:
             status=404,
             kind=NOT_FOUND,
         )
-        return Response(refusal.body("req_sim_none"), 404, media_type="application/json")
+        return _refused(refusal)
+
+    async def crashed(_request: Request, error: Exception) -> Response:
+        refusal = Refused(f"the simulator failed: {error!r}", status=500, kind="api_error")
+        return _refused(refusal)
 
     return Starlette(
         routes=[Route("/v1/messages", create_message, methods=["POST"])],
-        exception_handlers={404: unknown, 405: unknown},
+        exception_handlers={404: unknown, 405: unknown, Exception: crashed},
     )
+
+
+def _refused(refusal: Refused) -> Response:
+    body = refusal.body("req_sim_none")
+    return Response(body, refusal.status, media_type="application/json")
 
 
 def _response(exchange: Exchange) -> Response:

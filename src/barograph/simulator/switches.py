@@ -4,13 +4,10 @@ A client must be right under every setting, so tests run under several. The defa
 the client: where two readings of the documentation differ in cost, the dearer one is the default.
 """
 
-from typing import Literal
-
 from msgspec import Struct
 
 from barograph.core.errors import UsageError
-
-Level = Literal["tools", "system", "messages"]
+from barograph.core.events import Level
 
 
 class Switches(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from barograph.simulator.cache import Bill
+from barograph.core.events import Usage
 
 # Long enough to keep events few, short enough that clients must join several.
 _DELTA_CHARS: Final = 1024
@@ -22,8 +22,7 @@ def message_json(
     model: str,
     content: list[Any],
     stop_reason: str,
-    bill: Bill,
-    output_tokens: int,
+    usage: Usage,
 ) -> bytes:
     """The body of a 200 answer."""
     return msgspec.json.encode(
@@ -35,22 +34,22 @@ def message_json(
             "content": content,
             "stop_reason": stop_reason,
             "stop_sequence": None,
-            "usage": usage_json(bill, output_tokens),
+            "usage": usage_json(usage),
         }
     )
 
 
-def usage_json(bill: Bill, output_tokens: int) -> dict[str, Any]:
+def usage_json(usage: Usage) -> dict[str, Any]:
     """The usage object of a message."""
     return {
-        "input_tokens": bill.uncached_tokens,
-        "cache_creation_input_tokens": bill.write_tokens,
-        "cache_read_input_tokens": bill.read_tokens,
+        "input_tokens": usage.uncached_tokens,
+        "cache_creation_input_tokens": usage.write_tokens,
+        "cache_read_input_tokens": usage.read_tokens,
         "cache_creation": {
-            "ephemeral_5m_input_tokens": bill.write_5m_tokens,
-            "ephemeral_1h_input_tokens": bill.write_1h_tokens,
+            "ephemeral_5m_input_tokens": usage.write_5m_tokens,
+            "ephemeral_1h_input_tokens": usage.write_1h_tokens,
         },
-        "output_tokens": output_tokens,
+        "output_tokens": usage.output_tokens,
         "service_tier": "standard",
     }
 
