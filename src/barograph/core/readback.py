@@ -78,9 +78,7 @@ def _request(codec: Codec, state: State, seq: int, record: RequestSent) -> Reque
     )
 
 
-def derive_body(
-    codec: Codec, surface: Surface, plan: CallPlanned, order: tuple[str, ...]
-) -> Body:
+def derive_body(codec: Codec, surface: Surface, plan: CallPlanned, order: tuple[str, ...]) -> Body:
     """The request that the events stand for, in pieces."""
     header = surface.header
     if header is None:

@@ -171,9 +171,14 @@ def _seen(
 
 def _replaced(path: PathState, surface: Surface, event: Replaced) -> PathState:
     if event.recognised is None:
-        return replace(path, settled=0)
-    settled = min(path.settled, max(0, surface.messages - 1))
-    return replace(path, seen=path.seen.cut(event.recognised), settled=settled)
+        turn_position = min(path.turn_position, len(surface.segments))
+        return replace(path, settled=0, turn_position=turn_position)
+    return replace(
+        path,
+        seen=path.seen.cut(event.recognised),
+        settled=min(path.settled, max(0, surface.messages - 1)),
+        turn_position=min(path.turn_position, len(surface.segments)),
+    )
 
 
 def _planned(path: PathState, surface: Surface, event: CallPlanned) -> PathState:
