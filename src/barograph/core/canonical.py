@@ -9,16 +9,20 @@ algorithm is visible in old logs.
 """
 
 import json
+import re
 from hashlib import blake2b
+from math import isinf
 from typing import Final, TypeAlias
 
 Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 
 PREFIX: Final = "b2:"
 CHAIN_BYTES: Final = 16
+DEEPEST: Final = 256
 _BODY_BYTES: Final = 32
 # Below these keys the order of keys is content.
 _ORDERED: Final = frozenset({"input", "input_schema"})
+_STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 def hash_body(data: bytes) -> str:
@@ -47,10 +51,16 @@ def dump_json(value: object) -> bytes:
     )
 
 
-def parse_json(text: str) -> object:
-    """The value of a JSON text, or None where it is not one (`NaN` and the like are not)."""
+def parse_json(text: str, *, deepest: int = DEEPEST) -> object:
+    """The value of a JSON text, or None where it is not one that every reader understands.
+
+    `NaN` is not, nor a number beyond what a double holds, nor a nesting beyond `deepest`: where
+    Python gives up on that depends on who calls, and what we derive must not.
+    """
+    if text.count("[") + text.count("{") > deepest and _depth(text) > deepest:
+        return None
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except ValueError:
         return None
 
@@ -63,6 +73,24 @@ def one_spelling(text: str) -> str:
 
 def _refuse(name: str) -> object:
     raise ValueError(name)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if isinf(value):
+        raise ValueError(digits)
+    return value
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for found in _STRING_OR_BRACKET.findall(text):
+        if found in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif found in "]}":
+            depth -= 1
+    return deepest
 
 
 def _sorted(value: Json) -> Json:

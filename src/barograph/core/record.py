@@ -9,13 +9,13 @@ Only pieces that can have changed since the last call are rendered: those the cl
 differently, those whose markers moved, and those beyond the settled part. A call costs O(new).
 """
 
-import json
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
 
 from msgspec import Struct
 
-from barograph.core.canonical import canonical_json
+from barograph.core.canonical import Json, canonical_json, parse_json
 from barograph.core.events import Breakpoint, Deviation, Ttl
 from barograph.core.model import Body, Codec
 from barograph.core.parts import Part
@@ -106,4 +106,7 @@ def _touched(
 def _same_meaning(sent: bytes | None, derived: bytes | None) -> bool:
     if sent is None or derived is None:
         return sent is derived
-    return canonical_json(json.loads(sent)) == canonical_json(json.loads(derived))
+    one, other = parse_json(sent.decode()), parse_json(derived.decode())
+    if one is None or other is None:
+        return False
+    return canonical_json(cast("Json", one)) == canonical_json(cast("Json", other))

@@ -36,6 +36,8 @@ from barograph.providers.anthropic.models import facts_of
 _HEADER_PARAMETERS: Final = ("model", "speed")
 _MESSAGE_PARAMETERS: Final = ("tool_choice", "thinking", "output_config")
 _OWN_KEYS: Final = ("messages", "system", "tools")
+# Leaves room for the message around them within `canonical.DEEPEST`.
+_DEEPEST_ARGUMENTS: Final = 200
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 _raw_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -183,7 +185,7 @@ def _sendable(part: Part) -> Part | None:
 
 
 def _is_sendable_object(arguments: str) -> bool:
-    value = parse_json(arguments)
+    value = parse_json(arguments, deepest=_DEEPEST_ARGUMENTS)
     if not isinstance(value, dict):
         return False
     return not _LONE_SURROGATE.search(json.dumps(value, ensure_ascii=False))
