@@ -22,6 +22,7 @@ DEEPEST: Final = 256
 _BODY_BYTES: Final = 32
 # Below these keys the order of keys is content.
 _ORDERED: Final = frozenset({"input", "input_schema"})
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
@@ -69,6 +70,11 @@ def one_spelling(text: str) -> str:
     """JSON in the one spelling of `dump_json`; text that is not JSON comes back as it is."""
     value = parse_json(text)
     return text if value is None else dump_json(value).decode("utf-8", "replace")
+
+
+def clean_text(text: str) -> str:
+    """Text that UTF-8 can carry: a lone surrogate becomes U+FFFD."""
+    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def _refuse(name: str) -> object:

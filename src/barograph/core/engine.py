@@ -22,10 +22,11 @@ import json
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from barograph.core.breakpoints import CacheView, plan_breakpoints
-from barograph.core.canonical import canonical_json, hash_body
+from barograph.core.canonical import canonical_json, clean_text, hash_body
 from barograph.core.cuts import unanswered_calls
 from barograph.core.errors import SurfaceError
 from barograph.core.events import (
@@ -185,12 +186,32 @@ class _Work:
         self.send: Send | None = None
 
     def log(self, event: Event) -> None:
+        event = _well_formed(event)
         self.state = learn(self.codec, self.state, self.state.fold.seq + 1, event)
         self.events.append(event)
 
     def effects(self) -> tuple[Effect, ...]:
         append = (Append(tuple(self.events)),) if self.events else ()
         return append if self.send is None else (*append, self.send)
+
+
+def _well_formed(event: Event) -> Event:
+    """The event in text that UTF-8 can carry; file names from Python may hold lone surrogates."""
+    try:
+        msgspec.json.encode(event)
+    except UnicodeEncodeError:
+        return msgspec.convert(_cleaned(msgspec.to_builtins(event)), type(event))
+    return event
+
+
+def _cleaned(value: object) -> object:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list | tuple):
+        return [_cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _cleaned(item) for key, item in value.items()}
+    return value
 
 
 def _check_phase(state: State, given: Input) -> None:

@@ -9,14 +9,13 @@ refer to our rendering instead of storing what was sent a second time.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from barograph.core.canonical import digest, one_spelling, parse_json
+from barograph.core.canonical import clean_text, digest, one_spelling, parse_json
 from barograph.core.events import Ttl
 from barograph.core.model import Body, ModelFacts, Scope, WireBlock
 from barograph.core.parts import (
@@ -38,7 +37,6 @@ _MESSAGE_PARAMETERS: Final = ("tool_choice", "thinking", "output_config")
 _OWN_KEYS: Final = ("messages", "system", "tools")
 # Leaves room for the message around them within `canonical.DEEPEST`.
 _DEEPEST_ARGUMENTS: Final = 200
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 _raw_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _raw_array = msgspec.json.Decoder(list[msgspec.Raw])
@@ -165,30 +163,29 @@ class AnthropicCodec:
         return Scope(header=header, messages=digest(header, *more))
 
 
-def clean_text(text: str) -> str:
-    """Text that UTF-8 can carry: a lone surrogate becomes U+FFFD."""
-    return _LONE_SURROGATE.sub("\ufffd", text)
-
-
 def _sendable(part: Part) -> Part | None:
     if isinstance(part, Text):
         text = clean_text(part.text)
         return Text(text) if text.strip() else None
     if isinstance(part, Thinking):
-        return replace(part, text=clean_text(part.text))
+        signature = None if part.signature is None else clean_text(part.signature)
+        return Thinking(clean_text(part.text), signature)
     if isinstance(part, ToolCall):
-        return part if _is_sendable_object(part.arguments) else replace(part, arguments="{}")
+        arguments = part.arguments if _is_sendable_object(part.arguments) else "{}"
+        return ToolCall(clean_text(part.id), clean_text(part.name), arguments)
     if isinstance(part, ToolResult):
         leaves = (_sendable(leaf) for leaf in part.content)
-        return replace(part, content=tuple(leaf for leaf in leaves if leaf is not None))
-    return part
+        content = tuple(leaf for leaf in leaves if leaf is not None)
+        return replace(part, call_id=clean_text(part.call_id), content=content)
+    return replace(part, block=clean_text(part.block))
 
 
 def _is_sendable_object(arguments: str) -> bool:
     value = parse_json(arguments, deepest=_DEEPEST_ARGUMENTS)
     if not isinstance(value, dict):
         return False
-    return not _LONE_SURROGATE.search(json.dumps(value, ensure_ascii=False))
+    spelled = json.dumps(value, ensure_ascii=False)
+    return clean_text(spelled) == spelled
 
 
 def _string(text: str) -> str:
