@@ -321,7 +321,7 @@ def _record(work: _Work, given: BodyLeft) -> None:
             path=name,
         )
     if body is None:
-        whole = Deviation(where="body", text=given.body.decode("utf-8", "surrogateescape"))
+        whole = Deviation(where="body", text=given.body.decode("latin-1"))
         found = Comparison((whole,), ("body",))
     else:
         departing = Departing(

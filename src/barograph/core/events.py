@@ -218,7 +218,8 @@ class Deviation(Struct, frozen=True, kw_only=True):
     """A piece of the body that our codec does not render to the same bytes.
 
     `where` is `system`, `tools`, the index of a wire message, or `body` for a body that cannot be
-    taken apart; `text` is the piece as sent, or None when the piece is as rendered again.
+    taken apart; `text` is the piece as sent (a whole body, which may be anything, as one character
+    for each byte), or None when the piece is as rendered again.
     """
 
     where: str

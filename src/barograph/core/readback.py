@@ -60,7 +60,7 @@ def read_requests(
 def _request(codec: Codec, state: State, seq: int, record: RequestSent) -> Request:
     path, surface = state.path(record.path), state.surface(record.path)
     plan = path.planned
-    if plan is None or surface.header is None:
+    if plan is None or (record.order and surface.header is None):
         raise LogCorrupt(
             f"The request record {seq} of {record.path} has no plan or no header before it.",
             next_step="Run `barograph verify` to see what else is damaged.",
@@ -99,7 +99,7 @@ def derive_body(codec: Codec, surface: Surface, plan: CallPlanned, order: tuple[
 def _exact_body(codec: Codec, path: PathState, record: RequestSent, derived: Body) -> bytes:
     stored = path.stored
     if not record.order:
-        return stored.get("body", "").encode("utf-8", "surrogateescape")
+        return stored.get("body", "").encode("latin-1")
     messages = tuple(
         stored[str(number)].encode() if str(number) in stored else derived.messages[number]
         for number in range(record.messages)

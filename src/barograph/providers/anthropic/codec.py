@@ -118,9 +118,10 @@ class AnthropicCodec:
     def split_body(self, body: bytes) -> Body | None:
         """Take a request body apart without re-encoding any piece."""
         try:
+            body.decode()
             fields = _raw_object.decode(body)
             messages = tuple(bytes(raw) for raw in _raw_array.decode(fields["messages"]))
-        except (msgspec.DecodeError, KeyError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
             return None
         pieces = {key: bytes(raw) for key, raw in fields.items()}
         apart = Body(
