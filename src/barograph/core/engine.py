@@ -240,8 +240,11 @@ def _take_in(work: _Work, given: CallWanted) -> None:
     if any(ruling.verdict == "enter" and ruling.role == "user" for ruling in rulings):
         path = work.state.path(given.path)
         work.log(TurnBegan(at=given.at, path=given.path, turn=path.turn + 1))
+    entering = [ruling for ruling in rulings if ruling.verdict in ("enter", "repair")]
     for ruling in rulings:
-        work.log(_admit(work.codec, work.state.path(given.path), given, ruling))
+        is_last = bool(entering) and ruling is entering[-1]
+        path = work.state.path(given.path)
+        work.log(_admit(work.codec, path, given, ruling, is_last=is_last))
 
 
 def _departure(state: State, given: CallWanted, matched: int, new: list[Unit]) -> Event:
@@ -264,7 +267,9 @@ def _departure(state: State, given: CallWanted, matched: int, new: list[Unit]) -
     )
 
 
-def _admit(codec: Codec, path: PathState, given: CallWanted, ruling: Ruling) -> Event:
+def _admit(
+    codec: Codec, path: PathState, given: CallWanted, ruling: Ruling, *, is_last: bool
+) -> Event:
     """The event by which a unit enters the surface, or is left out of it."""
     if ruling.verdict != "enter" and ruling.verdict != "repair":  # noqa: PLR1714 - narrows the type
         return MessageLeftOut(
@@ -275,7 +280,7 @@ def _admit(codec: Codec, path: PathState, given: CallWanted, ruling: Ruling) -> 
             native_id=ruling.native_id,
             parts=ruling.parts,
         )
-    same_as, parts = _source_of(codec, path, ruling)
+    same_as, parts = _source_of(codec, path, ruling, is_last=is_last)
     return MessageSeen(
         at=given.at,
         path=given.path,
@@ -287,13 +292,16 @@ def _admit(codec: Codec, path: PathState, given: CallWanted, ruling: Ruling) -> 
     )
 
 
-def _source_of(codec: Codec, path: PathState, ruling: Ruling) -> tuple[int | None, Parts]:
+def _source_of(
+    codec: Codec, path: PathState, ruling: Ruling, *, is_last: bool
+) -> tuple[int | None, Parts]:
     """Where the log already holds this content, and what else must be stored of it.
 
     A response is preferred to the framework's copy of it: it has the arguments as generated.
     """
+    is_prefill = is_last and ruling.role == "assistant"
     if ruling.role == "assistant" and path.answer is not None:
-        received = codec.sendable(path.answer.parts)
+        received = codec.sendable(path.answer.parts, prefill=is_prefill)
         if unit_key("assistant", received) == ruling.key:
             is_whole = received == path.answer.parts
             return (path.answer.seq, ()) if is_whole else (None, received)
@@ -301,7 +309,7 @@ def _source_of(codec: Codec, path: PathState, ruling: Ruling) -> tuple[int | Non
         outcome = path.outcomes.get(results_in(ruling.parts)[0])
         if outcome is not None and outcome.parts == ruling.parts:
             return outcome.seq, ()
-    return None, ruling.parts
+    return None, codec.sendable(ruling.parts, prefill=True) if is_prefill else ruling.parts
 
 
 def _record(work: _Work, given: BodyLeft) -> None:

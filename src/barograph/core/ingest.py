@@ -66,9 +66,8 @@ def units_of(codec: Codec, messages: Sequence[Incoming]) -> list[Unit]:
     """Take messages apart into units, tool results before other user content of their group."""
     units: list[Unit] = []
     group: list[Unit] = []
-    for index, message in enumerate(messages):
-        is_prefill = message.role == "assistant" and index == len(messages) - 1
-        parts = codec.sendable(message.parts, prefill=is_prefill)
+    for message in messages:
+        parts = codec.sendable(message.parts)
         if message.role == "assistant":
             units.extend(_results_first(group))
             group = []
