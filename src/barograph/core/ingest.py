@@ -96,11 +96,11 @@ def rule(units: Sequence[Unit], open_calls: Sequence[str]) -> Iterator[Ruling]:
         if unit.role == "tool":
             yield _rule_result(unit, pending, answered)
             continue
-        yield from _repairs(pending)
-        pending, answered = [], set()
         if not unit.parts:
             yield _ruling("no_content", unit)
             continue
+        yield from _repairs(pending)
+        pending, answered = [], set()
         yield _ruling("enter", unit)
         if unit.role == "assistant":
             pending = list(dict.fromkeys(calls_in(unit.parts)))
