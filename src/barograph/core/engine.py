@@ -231,6 +231,13 @@ def _take_in(work: _Work, given: CallWanted) -> None:
     """Bring the surface up to what the caller now shows."""
     units = units_of(work.codec, given.messages)
     seen = work.state.path(given.path).seen
+    if given.known > len(seen):
+        raise SurfaceError(
+            f"{given.known} units are vouched for on {given.path}, and {len(seen)} are known.",
+            next_step="Pass the whole history with `known` 0 to a session that was opened anew.",
+            path=given.path,
+            known=given.known,
+        )
     matched = given.known + matching((unit.key for unit in seen.span(given.known)), units)
     new = units[matched - given.known :]
     if matched < len(seen):
