@@ -53,7 +53,8 @@ class Trail(Generic[T]):
         if not new:
             return self
         grown: Trail[T] = Trail.__new__(Trail)
-        if len(self._items) == self._length:
+        # an empty one may be anybody's default, and lends nothing
+        if self._length and len(self._items) == self._length:
             grown._items = self._items
         else:
             grown._items = self.span()
