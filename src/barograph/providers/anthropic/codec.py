@@ -28,6 +28,7 @@ from barograph.core.parts import (
     Thinking,
     ToolCall,
     ToolResult,
+    calls_in,
 )
 from barograph.providers.anthropic.models import facts_of
 
@@ -59,8 +60,19 @@ class AnthropicCodec:
         return facts_of(model)
 
     def sendable(self, parts: Parts, *, prefill: bool = False) -> Parts:
-        """Leave out what the API refuses: empty text, arguments that are not a JSON object."""
-        kept = [fixed for part in parts if (fixed := _sendable(part)) is not None]
+        """Leave out what the API refuses.
+
+        That is empty text, arguments that are not a JSON object, and a call whose id an earlier
+        call of the same message has: nothing could tell their results apart.
+        """
+        kept: list[Part] = []
+        calls: set[str] = set()
+        for part in parts:
+            fixed = _sendable(part)
+            if fixed is None or not calls.isdisjoint(calls_in((fixed,))):
+                continue
+            calls.update(calls_in((fixed,)))
+            kept.append(fixed)
         if prefill and kept and isinstance(kept[-1], Text):
             # The API refuses trailing white space in a final assistant message.
             kept[-1] = Text(kept[-1].text.rstrip())
