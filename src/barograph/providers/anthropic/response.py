@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from barograph.core.canonical import dump_json, parse_json
 from barograph.core.events import Ttl, Usage
 from barograph.core.parts import Document, Image, Opaque, Part, Parts, Text, Thinking, ToolCall
 from barograph.providers.anthropic.usage import usage_of
@@ -140,6 +141,8 @@ def _streamed_part(block: Mapping[str, Any], arguments: str | None) -> Part:
     if block.get("type") == "tool_use" and not block.get("caller"):
         given = arguments or json.dumps(block.get("input") or {})
         return ToolCall(block["id"], block["name"], given)
-    if arguments is not None:
-        block = {**block, "input": json.loads(arguments or "{}")}
-    return part_of(block, json.dumps(block, ensure_ascii=False, separators=(",", ":")))
+    raw = {key: dump_json(value).decode("utf-8", "surrogatepass") for key, value in block.items()}
+    if arguments:
+        # as written; a stream that was cut leaves no value
+        raw["input"] = "{}" if parse_json(arguments) is None else arguments
+    return part_of(block, "{" + ",".join(f"{json.dumps(k)}:{v}" for k, v in raw.items()) + "}")
