@@ -8,9 +8,18 @@ counting one is not.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from barograph.core.events import Ttl, Usage
+
+_TOTALS: Final = (
+    "input_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "output_tokens",
+)
+# A thousand times the largest window.
+_MOST_TOKENS: Final = 10**9
 
 
 def usage_of(
@@ -20,26 +29,27 @@ def usage_of(
 
     Args:
         started: `usage` of a message, or of a stream's `message_start`.
-        ended: `usage` of a stream's `message_delta`: cumulative totals, so the later value wins,
-            but without the split of the write by lifetime.
+        ended: `usage` of a stream's `message_delta`: cumulative totals, so the larger value wins
+            (a proxy may report zero in one of the two), but without the split of the write by
+            lifetime.
         ttl: lifetime to book a write under that nobody split.
 
     Returns:
-        None where the provider reported no input at all: absent is not zero.
+        None where the provider reported no input at all: absent is not zero, and no prompt is.
     """
-    first, last = dict(started or {}), dict(ended or {})
-    merged = {**first, **{key: value for key, value in last.items() if value is not None}}
-    if all(merged.get(key) is None for key in ("input_tokens", "cache_read_input_tokens")):
-        return None
-    written = _count(merged.get("cache_creation_input_tokens"))
-    split = merged.get("cache_creation") or {}
+    first, last = _table(started), _table(ended)
+    told = {key: max(_count(first.get(key)), _count(last.get(key))) for key in _TOTALS}
+    split = _table(last.get("cache_creation")) or _table(first.get("cache_creation"))
     short = _count(split.get("ephemeral_5m_input_tokens"))
     long = _count(split.get("ephemeral_1h_input_tokens"))
+    written = max(told["cache_creation_input_tokens"], short + long)
+    if not told["input_tokens"] and not told["cache_read_input_tokens"] and not written:
+        return None
     return Usage(
-        read_tokens=_count(merged.get("cache_read_input_tokens")),
-        uncached_tokens=_count(merged.get("input_tokens")),
-        output_tokens=_count(merged.get("output_tokens")),
-        **_write(max(written, short + long), short, long, ttl),
+        read_tokens=told["cache_read_input_tokens"],
+        uncached_tokens=told["input_tokens"],
+        output_tokens=told["output_tokens"],
+        **_write(written, short, long, ttl),
     )
 
 
@@ -47,7 +57,7 @@ def usage_of_langchain(metadata: Mapping[str, Any] | None, *, ttl: Ttl = "5m") -
     """Usage from LangChain's `usage_metadata`, whose input total includes the cached parts."""
     if not metadata:
         return None
-    details = metadata.get("input_token_details") or {}
+    details = _table(metadata.get("input_token_details"))
     short = _count(details.get("ephemeral_5m_input_tokens"))
     long = _count(details.get("ephemeral_1h_input_tokens"))
     read = _count(details.get("cache_read"))
@@ -71,8 +81,12 @@ def _write(written: int, short: int, long: int, ttl: Ttl) -> dict[str, int]:
     return {"write_5m_tokens": short + unsplit, "write_1h_tokens": long}
 
 
+def _table(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
 def _count(value: object) -> int:
     """A reported count; anything that is not a plausible one counts as nothing."""
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST_TOKENS:
         return value
     return 0
