@@ -9,7 +9,8 @@ itself costs nothing: the end of tools + system (*header*: shared by sessions an
 survives any rewrite of the history) and the start of the *turn* (so that a rewrite within the turn
 falls back to it and not to the header).
 
-To know the exact place, the ledger keeps every entry that a response confirmed: its prefix (a hash
+To know the exact place, the ledger keeps every entry that a response confirmed (or, without a
+report of usage, may have written): its prefix (a hash
 chain, so equal keys mean equal prefixes), its place, lifetime and last use. After a rewrite the
 anchor is the deepest entry that is still a prefix of the request.
 
@@ -54,7 +55,7 @@ class Segment(Struct, frozen=True):
 
 
 class Written(Struct, frozen=True, kw_only=True):
-    """A cache entry that a response confirmed.
+    """A cache entry that a response confirmed, or did not deny.
 
     Attributes:
         level: `header` for an entry that ends within tools or system.
@@ -183,14 +184,15 @@ def confirm_entries(
     scope: Scope,
     *,
     at: float,
-    cached_tokens: int,
+    cached_tokens: int | None,
     anchor_tokens: int | None,
 ) -> list[Written]:
     """What the ledger learns from a response.
 
     `at` is the start of the request: the life of an entry runs from there, not from the response.
-    `cached_tokens` is read + written, which is the length of the prefix at the last breakpoint;
-    `anchor_tokens` the length of the entry that the anchor points at, where known.
+    `cached_tokens` is read + written, which is the length of the prefix at the last breakpoint, or
+    None where usage was not reported: then the entries may be there, and a marker costs nothing.
+    `anchor_tokens` is the length of the entry that the anchor points at, where known.
     """
     learned = []
     for mark in breakpoints:

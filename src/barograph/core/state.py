@@ -219,16 +219,17 @@ def _sent(path: PathState, surface: Surface, event: RequestSent) -> PathState:
 
 def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) -> PathState:
     path = replace(path, phase="idle", answer=Source(seq, event.parts))
-    plan, usage = path.planned, event.usage
-    if plan is None or usage is None:
+    plan, usage, cached = path.planned, event.usage, None
+    if plan is None:
         return path
     segments = surface.segments
-    chars = path.header_chars + (segments[-1].end_chars if len(segments) else 0)
-    if chars and usage.input_total_tokens:
-        path = replace(path, tokens_per_char=usage.input_total_tokens / chars)
-    cached = usage.read_tokens + usage.write_tokens
-    if not cached:
-        return path
+    if usage is not None:
+        chars = path.header_chars + (segments[-1].end_chars if len(segments) else 0)
+        if chars and usage.input_total_tokens:
+            path = replace(path, tokens_per_char=usage.input_total_tokens / chars)
+        cached = usage.read_tokens + usage.write_tokens
+        if not cached:
+            return path
     entries = confirm_entries(
         plan.breakpoints,
         segments,
