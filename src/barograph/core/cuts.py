@@ -58,11 +58,13 @@ class Pairing:
         return found
 
 
-def unanswered_calls(entries: Sequence[EntryLike]) -> tuple[str, ...]:
-    """Calls of the last assistant entry that nothing after it answers."""
+def last_calls(entries: Sequence[EntryLike]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Calls of the last assistant entry: those that nothing after it answers, and the others."""
     answered: set[str] = set()
     for entry in reversed(entries):
         if entry.role == "assistant":
-            return tuple(call for call in calls_in(entry.parts) if call not in answered)
+            calls = calls_in(entry.parts)
+            still_open = tuple(call for call in calls if call not in answered)
+            return still_open, tuple(call for call in calls if call in answered)
         answered |= set(results_in(entry.parts))
-    return ()
+    return (), ()

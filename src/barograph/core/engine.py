@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from barograph.core.breakpoints import CacheView, plan_breakpoints
 from barograph.core.canonical import canonical_json, clean_text, hash_body
-from barograph.core.cuts import unanswered_calls
+from barograph.core.cuts import last_calls
 from barograph.core.errors import SurfaceError
 from barograph.core.events import (
     Breakpoint,
@@ -242,8 +242,7 @@ def _take_in(work: _Work, given: CallWanted) -> None:
     new = units[matched - given.known :]
     if matched < len(seen):
         work.log(_departure(work.state, given, matched, new))
-    open_calls = unanswered_calls(work.state.surface(given.path).entries.span())
-    rulings = list(rule(new, open_calls))
+    rulings = list(rule(new, *last_calls(work.state.surface(given.path).entries.span())))
     if any(ruling.verdict == "enter" and ruling.role == "user" for ruling in rulings):
         path = work.state.path(given.path)
         work.log(TurnBegan(at=given.at, path=given.path, turn=path.turn + 1))

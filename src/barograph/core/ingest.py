@@ -88,10 +88,12 @@ def matching(known: Iterable[bytes], units: Sequence[Unit]) -> int:
     return count
 
 
-def rule(units: Sequence[Unit], open_calls: Sequence[str]) -> Iterator[Ruling]:
-    """Decide each unit in turn, given the calls that the surface has left open."""
+def rule(
+    units: Sequence[Unit], open_calls: Sequence[str], closed_calls: Sequence[str] = ()
+) -> Iterator[Ruling]:
+    """Decide each unit in turn, given the last calls of the surface: still open, or answered."""
     pending = list(open_calls)
-    answered: set[str] = set()
+    answered = set(closed_calls)
     for unit in units:
         if unit.role == "tool":
             yield _rule_result(unit, pending, answered)
