@@ -66,7 +66,7 @@ from barograph.core.parts import Parts, Role, calls_in, results_in
 from barograph.core.policy import Policy
 from barograph.core.record import Comparison, Departing, compare_body
 from barograph.core.state import NO_SCOPE, PathState, State, count_header_chars, learn
-from barograph.core.surface import Surface
+from barograph.core.surface import Entry, Surface
 
 
 class Append(Struct, frozen=True):
@@ -240,7 +240,7 @@ def _take_in(work: _Work, given: CallWanted) -> None:
         )
     matched = given.known + matching((unit.key for unit in seen.span(given.known)), units)
     new = units[matched - given.known :]
-    if matched < len(seen):
+    if matched < len(seen) or _answers_repair(work.state, given, new):
         work.log(_departure(work.state, given, matched, new))
     rulings = list(rule(new, *last_calls(work.state.surface(given.path).entries.span())))
     if any(ruling.verdict == "enter" and ruling.role == "user" for ruling in rulings):
@@ -256,21 +256,36 @@ def _take_in(work: _Work, given: CallWanted) -> None:
 def _departure(state: State, given: CallWanted, matched: int, new: list[Unit]) -> Event:
     """The caller's history is not what we know: hide the part that is gone."""
     seen = state.path(given.path).seen
-    last_kept = seen[matched - 1].seq if matched else 0
-    gone = [entry.seq for entry in state.surface(given.path).entries if entry.seq > last_kept]
-    was_edited = (
-        bool(new)
-        and seen[matched].native_id is not None
-        and (seen[matched].native_id == new[0].native_id)
-    )
+    cause = "rewound"
+    if matched == len(seen):
+        cause = "answered"
+    elif new and seen[matched].native_id and seen[matched].native_id == new[0].native_id:
+        cause = "edited"
     return Replaced(
         at=given.at,
         path=given.path,
-        shadows=tuple(gone),
-        cause="edited" if was_edited else "rewound",
+        shadows=tuple(entry.seq for entry in _entries_after(state, given.path, matched)),
+        cause=cause,
         planned=False,
         recognised=matched,
     )
+
+
+def _answers_repair(state: State, given: CallWanted, new: list[Unit]) -> bool:
+    """Whether a result arrives for a call that a repair at the very end has closed."""
+    repairs = _entries_after(state, given.path, len(state.path(given.path).seen))
+    late = {call for unit in new if unit.role == "tool" for call in results_in(unit.parts)}
+    return any(not late.isdisjoint(results_in(entry.parts)) for entry in repairs)
+
+
+def _entries_after(state: State, path: str, matched: int) -> list[Entry]:
+    """Entries that follow the last of so many units of the caller's history."""
+    seen, entries = state.path(path).seen, state.surface(path).entries
+    last_kept = seen[matched - 1].seq if matched else 0
+    start = len(entries)
+    while start and entries[start - 1].seq > last_kept:
+        start -= 1
+    return entries.span(start)
 
 
 def _admit(

@@ -148,7 +148,8 @@ class Replaced(_Event, frozen=True, kw_only=True, tag="replaced"):
 
     Attributes:
         shadows: seqs of all entries it hides, in surface order.
-        cause: `rewound` or `edited` when the caller's history departs from ours, else the fold.
+        cause: `rewound` or `edited` when the caller's history departs from ours, `answered` when a
+            late result takes the place of a repair at its end, else the fold.
         planned: whether a fold of ours caused it.
         recognised: of the caller's messages, how many are still those we know; None for a fold,
             which leaves the caller's history as it is.
