@@ -179,9 +179,19 @@ class TestStoreContract:
             store.append(session, [turn(number)], after=0)
         assert [next(store.read(session)).event.turn for session in ids] == list(range(len(ids)))
 
-    @pytest.mark.parametrize("session", ["", "\ud800", None, 7, b"s"], ids=ascii)
-    def test_an_id_that_cannot_be_kept_is_refused(self, store, session):
-        with pytest.raises(UsageError, match="id") as caught:
+    @pytest.mark.parametrize(
+        ("session", "why"),
+        [
+            ("", "may not be empty"),
+            ("\ud800", "surrogate"),
+            (None, "NoneType"),
+            (7, "int"),
+            (b"s", "bytes"),
+        ],
+        ids=ascii,
+    )
+    def test_an_id_that_cannot_be_kept_is_refused(self, store, session, why):
+        with pytest.raises(UsageError, match=why) as caught:
             store.append(session, [turn(1)], after=0)
         assert caught.value.ids == {"session": session}
         assert caught.value.next_step
@@ -205,9 +215,10 @@ class TestStoreContract:
         store.append("old", [turn(1, at=1.5), call(1), call(2, at=2.5)], after=0)
         store.append("new", [turn(1, at=2.0), turn(2, at=9.0)], after=0)
         store.append("old", [turn(2, at=3.5), call(2, at=4.0)], after=3)
+        store.append("old", [turn(3, at=5.0)], after=5)
         new, old = store.sessions()
         assert msgspec.structs.astuple(new) == ("new", 2.0, 9.0, 2, 0)
-        assert msgspec.structs.astuple(old) == ("old", 1.5, 4.0, 5, 2)
+        assert msgspec.structs.astuple(old) == ("old", 1.5, 5.0, 6, 2)
 
     def test_of_sessions_written_at_the_same_time_the_later_one_is_listed_first(self, store):
         for session in ("b", "a", "c"):

@@ -28,6 +28,14 @@ def edit(path, statement, *values):
         return connection.execute(statement, values).fetchall()
 
 
+def run_at_once(work, names):
+    threads = [threading.Thread(target=work, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def files_of(folder):
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
@@ -103,11 +111,7 @@ def test_processes_that_create_the_same_store_at_once_all_succeed(path):
         except Exception as error:  # noqa: BLE001 - whatever it is, the test must see it
             problems.append(error)
 
-    threads = [threading.Thread(target=create, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_at_once(create, range(8))
     assert problems == []
     with closing(SqliteStore(path)) as store:
         assert len(store.sessions()) == 8
@@ -218,6 +222,37 @@ def test_a_writer_sees_what_another_process_wrote(path, sqlite):
         assert [logged.event.turn for logged in sqlite.read("s")] == [1, 2]
 
 
+def test_writers_of_several_processes_wait_for_each_other(path):
+    problems = []
+
+    def write(name):
+        try:
+            with closing(SqliteStore(path)) as store:
+                for number in range(60):
+                    store.append(
+                        name, [turn(number), message(name * LARGE_CHARS)], after=2 * number
+                    )
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test must see it
+            problems.append(error)
+
+    SqliteStore(path).close()
+    run_at_once(write, "abcd")
+    assert problems == []
+    with closing(SqliteStore(path)) as store:
+        assert [info.events for info in store.sessions()] == [120] * 4
+
+
+@pytest.mark.parametrize("lock", ["IMMEDIATE", "EXCLUSIVE"])
+def test_a_new_file_that_another_process_holds_is_waited_for(path, lock):
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute(f"BEGIN {lock}")
+        release = threading.Timer(0.1, other.execute, ["ROLLBACK"])
+        release.start()
+        with closing(SqliteStore(path)) as store:
+            assert store.append("s", [turn(1)], after=0) == 1
+        release.join()
+
+
 def test_a_full_disk_is_unavailable_and_leaves_nothing_behind(sqlite):
     sqlite.append("s", [turn(1)], after=0)
     (pages,) = sqlite._connection.execute("PRAGMA page_count").fetchone()
@@ -322,6 +357,7 @@ def test_size_on_disk_stays_close_to_content(path):
     assert path.stat().st_size < 1.2 * content
 
 
+# The low byte of an event's key is its seq here.
 DAMAGE = {
     "a missing body": ("DELETE FROM bodies", "missing"),
     "an altered body": ("UPDATE bodies SET data = substr(data, 1, 99) || x'00'", "altered"),
