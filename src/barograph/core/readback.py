@@ -5,6 +5,7 @@ refers to our rendering or holds the pieces that differed; their hash is in the 
 *derived* body comes from the fold without any stored piece.
 """
 
+import json
 from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
@@ -79,20 +80,25 @@ def _request(codec: Codec, state: State, seq: int, record: RequestSent) -> Reque
 
 
 def derive_body(codec: Codec, surface: Surface, plan: CallPlanned, order: tuple[str, ...]) -> Body:
-    """The request that the events stand for, in pieces."""
-    header = surface.header
-    if header is None:
-        return Body(order=order, messages=(), system=None, tools=None, parameters=b"{}")
-    marks = plan.breakpoints
-    system = codec.render_system(header.system, marks_on("system", marks))
-    tools = codec.render_tools(header.tools, marks_on("tools", marks))
+    """The request that the events stand for, in pieces.
+
+    `order` is empty for a body that could not be taken apart; its keys then come in our order.
+    """
+    header, marks = surface.header, plan.breakpoints
+    system = tools = None
+    parameters = "{}"
+    if header is not None:
+        system = codec.render_system(header.system, marks_on("system", marks))
+        tools = codec.render_tools(header.tools, marks_on("tools", marks))
+        parameters = header.parameters
     present = {"system": system is not None, "tools": tools is not None}
+    keys = order or (*json.loads(parameters), "system", "tools", "messages")
     return Body(
-        order=tuple(key for key in order if present.get(key, True)),
+        order=tuple(key for key in keys if present.get(key, True)),
         messages=tuple(wire_messages(codec, surface, marks)),
         system=system,
         tools=tools,
-        parameters=header.parameters.encode(),
+        parameters=parameters.encode(),
     )
 
 
