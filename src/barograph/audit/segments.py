@@ -24,6 +24,7 @@ from barograph.store.protocol import Store
 Level: TypeAlias = Literal["tools", "system", "messages", "body"]
 
 _MARKER: Final = "cache_control"
+_LINE_CHARS: Final = 120
 
 
 class BlockView(Struct, frozen=True, kw_only=True):
@@ -232,7 +233,7 @@ def read_block(marked: str, raw: str, slot: str | None) -> BlockView:
     if not isinstance(value, dict):
         return BlockView(kind="opaque", label="", text=marked, raw=raw)
     marker = value.pop(_MARKER, None)
-    kind, label, text = _describe(value)
+    kind, label, text = _describe(value, raw)
     ttl = None
     if isinstance(marker, dict):
         ttl = str(marker.get("ttl", "5m"))
@@ -241,15 +242,16 @@ def read_block(marked: str, raw: str, slot: str | None) -> BlockView:
     )
 
 
-def _describe(value: dict[str, Any]) -> tuple[str, str, str]:
-    """Kind, label and readable text of a block."""
+def _describe(value: dict[str, Any], raw: str) -> tuple[str, str, str]:
+    """Kind, label and readable text of a block, whose JSON is `raw`."""
     kind, name = str(value.get("type", "")), str(value.get("name", ""))
-    found = kind or ("tool" if name else "opaque"), name, _pretty(value)
+    found = kind or ("tool" if name else "opaque"), name, _readable(value, raw)
     match value:
         case {"type": "text", "text": str(text)} | {"type": "thinking", "thinking": str(text)}:
             found = kind, "", text
         case {"type": "tool_use", "input": given}:
-            found = kind, f"{name} {value.get('id', '')}".strip(), _pretty(given)
+            spelled = object_items(raw).get("input", "")
+            found = kind, f"{name} {value.get('id', '')}".strip(), _readable(given, spelled)
         case {"type": "tool_result", "tool_use_id": call}:
             label = f"{call} error" if value.get("is_error") else str(call)
             found = kind, label, _text_in(value.get("content", ""))
@@ -259,13 +261,19 @@ def _describe(value: dict[str, Any]) -> tuple[str, str, str]:
 def _text_in(content: object) -> str:
     if isinstance(content, str):
         return content
-    if not isinstance(content, list):
-        return _pretty(content)
-    texts = [_describe(item)[2] if isinstance(item, dict) else str(item) for item in content]
-    return "\n".join(texts)
+    items = content if isinstance(content, list) else [content]
+    return "\n".join(
+        _describe(item, json.dumps(item, ensure_ascii=False))[2]
+        if isinstance(item, dict)
+        else str(item)
+        for item in items
+    )
 
 
-def _pretty(value: object) -> str:
+def _readable(value: object, spelled: str) -> str:
+    """JSON as it is spelled where that fits a line, else one item a line."""
+    if len(spelled) <= _LINE_CHARS:
+        return spelled
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 

@@ -1,0 +1,47 @@
+"""Open a store to read it: a reader never creates one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barograph.core.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from barograph.store import Store
+
+
+def store_path_of(given: Path | None) -> Path:
+    """The path given, with `~` meaning the user's folder; the default store where none is.
+
+    Raises:
+        SettingsError: the environment names a folder that cannot be used.
+    """
+    from barograph.settings import default_store_path
+
+    return default_store_path() if given is None else given.expanduser()
+
+
+@contextmanager
+def open_to_read(given: Path | None) -> Iterator["Store"]:
+    """The store at a path, or the default one; closed afterwards.
+
+    Raises:
+        StoreUnavailable: there is none, or it cannot be used.
+        StoreBusy: another writer holds it.
+        LogError: it is damaged, or of a newer version.
+    """
+    from barograph.store import SqliteStore
+
+    path = store_path_of(given)
+    if not path.exists():
+        raise StoreUnavailable(
+            f"There is no store at {path}.",
+            next_step="Name one with --store PATH; an agent creates it on its first call.",
+            path=str(path),
+        )
+    store = SqliteStore(path)
+    try:
+        yield store
+    finally:
+        store.close()

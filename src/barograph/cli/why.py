@@ -1,0 +1,154 @@
+"""`barograph why`: why the cache held or did not."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from barograph.cli._help import BarographCommand, reads_store
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from barograph.audit.explain import CallRow
+
+
+@click.command(
+    cls=BarographCommand,
+    examples=(
+        ("barograph why latest", "every call of the last session, and the worst break"),
+        ("barograph why latest 54", "one call: verdict, evidence, what to do"),
+        ("barograph why 3f2a 54 --json", "the same for a program"),
+    ),
+)
+@click.argument("session")
+@click.argument("call", type=click.IntRange(min=1), required=False)
+@reads_store
+def command(session: str, call: int | None, store_path: Path | None, *, as_json: bool) -> None:
+    """Say why the cache held or broke on CALL, or list every call of SESSION."""
+    from barograph.audit.explain import row_of, rows_of, total
+    from barograph.audit.reading import read_session
+    from barograph.cli import _output as out
+    from barograph.cli._store import open_to_read
+    from barograph.store import resolve_session
+
+    with open_to_read(store_path) as store:
+        logged = read_session(store, resolve_session(store, session))
+    name = logged.session
+    if call is None:
+        rows = rows_of(logged)
+        totals = total(rows)
+    else:
+        rows = [row_of(logged.codec, logged.call(call))]
+        totals = None
+    if as_json:
+        out.print_json("barograph.why/1", {"session": name, "calls": rows, "totals": totals})
+        return
+    console = out.open_console()
+    if call is None:
+        _print_session(console, name, rows)
+    else:
+        _print_call(console, name, rows[0])
+
+
+def _print_session(console: "Console", name: str, rows: list["CallRow"]) -> None:
+    from barograph.audit.explain import total
+    from barograph.cli import _output as out
+    from barograph.cli._text import count, percent, some, usd
+
+    totals = total(rows)
+    out.say(
+        console,
+        (f"{some(totals.calls, 'call')} of session {name}", "bold"),
+        f": hit ratio {percent(totals.hit_ratio)}, {usd(totals.cost_usd)}",
+    )
+    if totals.unreported:
+        out.say(console, f"{some(totals.unreported, 'call')} reported no usage and count nowhere.")
+    if totals.unplanned_breaks:
+        breaks, price = some(totals.unplanned_breaks, "unplanned break"), usd(totals.break_usd)
+        paid = f"{breaks}: {count(totals.lost_tokens)} tokens paid again, {price} more."
+        out.say(console, (paid, "yellow"))
+        _print_worst(console, name, rows)
+    console.print()
+    _print_table(console, rows)
+
+
+def _print_worst(console: "Console", name: str, rows: list["CallRow"]) -> None:
+    from barograph.cli import _output as out
+    from barograph.cli._words import cause_in_words
+
+    broken = [row for row in rows if row.verdict and not row.verdict.planned]
+    worst = max(broken, key=lambda row: (row.verdict and row.verdict.break_usd) or 0.0)
+    if worst.verdict is not None:
+        out.say(
+            console,
+            f"The worst is call {worst.call}: {cause_in_words(worst.verdict.cause)}. "
+            f"See `barograph why {name} {worst.call}`.",
+        )
+
+
+def _print_table(console: "Console", rows: list["CallRow"]) -> None:
+    from barograph.cli import _output as out
+    from barograph.cli._text import count, percent, usd
+    from barograph.cli._words import short_verdict, style_of
+
+    has_paths = len({row.path for row in rows}) > 1
+    paths = [("path", "left")] if has_paths else []
+    figures = ("turn", "read", "write", "uncached", "out", "hit", "cost", "lost")
+    table = out.new_table(
+        ("call", "right"), *paths, *((name, "right") for name in figures), ("cache", "left")
+    )
+    for row in rows:
+        usage, verdict = row.usage, row.verdict
+        parts: tuple[int | None, ...] = (None,) * 4
+        if usage is not None:
+            parts = (
+                usage.read_tokens,
+                usage.write_tokens,
+                usage.uncached_tokens,
+                usage.output_tokens,
+            )
+        lost = verdict.lost_tokens if verdict else None
+        table.add_row(
+            str(row.call),
+            *([out.cell(row.path)] if has_paths else []),
+            f"{row.turn}.{row.round}",
+            *("?" if part is None else count(part) for part in parts),
+            percent(row.hit_ratio),
+            usd(row.cost_usd, is_estimate=row.priced_as == "unknown"),
+            count(lost) if lost else "",
+            out.cell(short_verdict(row), style_of(row)),
+        )
+    console.print(table)
+
+
+def _print_call(console: "Console", name: str, row: "CallRow") -> None:
+    from barograph.cli import _output as out
+    from barograph.cli._words import (
+        evidence_of,
+        headline,
+        outcome_in_words,
+        style_of,
+        tokens_in_words,
+    )
+
+    verdict = row.verdict
+    out.say(console, (f"Call {row.call} of session {name}", "bold"), " · ", row.path)
+    out.say(console, (headline(row), f"bold {style_of(row)}"))
+    console.print()
+    if verdict is not None:
+        for label, text in evidence_of(verdict):
+            out.label(console, label, text)
+        if verdict.divergence is not None:
+            for side, excerpt, style in (
+                ("before", verdict.divergence.before, "red"),
+                ("now", verdict.divergence.after, "green"),
+            ):
+                out.label(console, side, excerpt or "(nothing)", style if excerpt else "dim")
+    out.label(console, "tokens", tokens_in_words(row))
+    out.label(console, "call", outcome_in_words(row))
+    if row.request_id:
+        out.label(console, "request", row.request_id)
+    if verdict is not None:
+        console.print()
+        out.label(console, "Do", verdict.advice, "bold")
