@@ -19,7 +19,7 @@ _QUOTE: Final = "│ "
 
 def open_console() -> Console:
     """A console on stdout that reads no markup: nothing that others wrote can style or link."""
-    stream = click.get_text_stream("stdout")
+    stream = sys.stdout
     if isinstance(stream, TextIOWrapper):
         # a terminal of few characters shows the codes of the others
         stream.reconfigure(errors="backslashreplace")
@@ -78,6 +78,6 @@ def write_bytes(data: bytes) -> None:
         click.echo(plain(data.decode("utf-8", "backslashreplace"), keep="\n\t"))
         click.echo("Shown for a terminal; redirect it to get the exact bytes.", err=True)
         return
-    stream = click.get_binary_stream("stdout")
-    stream.write(data)
-    stream.flush()
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
