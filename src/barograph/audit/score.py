@@ -1,4 +1,9 @@
-"""What a replay cost, what it could have cost, and where its prefix broke."""
+"""What a replay cost, what it could have cost, and where its prefix broke.
+
+The limits hold for any planner behind the stock client: entries may end wherever a marker can get
+through to the provider. The API would take one on an assistant's tool call as well; the client
+drops it (langchain-anthropic 1.7.10), so no entry can end there and no limit may count on one.
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,6 +15,7 @@ from barograph.core.model import ModelFacts
 from barograph.simulator.exchange import Exchange
 
 _OK: Final = 200
+_DROPPED_BY_CLIENT: Final = frozenset({"tool_use"})
 
 
 class Price(Struct, frozen=True, kw_only=True):
@@ -43,7 +49,8 @@ class Cost(Struct, frozen=True, kw_only=True):
 class Tokens(Struct, frozen=True, kw_only=True):
     """Input tokens of a replay, as the provider billed them.
 
-    `ceiling_tokens` is what live entries of a careful client could have served.
+    `ceiling_tokens` is what live entries could have served: those that a careful client has at the
+    end of every earlier request, or the deeper one that was in fact read.
     """
 
     input_total_tokens: int
@@ -66,15 +73,18 @@ class Tokens(Struct, frozen=True, kw_only=True):
 
 def count_tokens(exchanges: Sequence[Exchange], minimum_tokens: int) -> Tokens:
     """Sum the bills of the answered requests."""
-    bills = [exchange.usage for exchange in exchanges if exchange.usage is not None]
+    usages = [exchange.usage for exchange in exchanges if exchange.usage is not None]
     limits = measure_limits(_prompts(exchanges), CacheTerms(minimum_tokens=minimum_tokens))
     return Tokens(
-        input_total_tokens=sum(bill.input_total_tokens for bill in bills),
-        read_tokens=sum(bill.read_tokens for bill in bills),
-        write_5m_tokens=sum(bill.write_5m_tokens for bill in bills),
-        write_1h_tokens=sum(bill.write_1h_tokens for bill in bills),
-        uncached_tokens=sum(bill.uncached_tokens for bill in bills),
-        ceiling_tokens=sum(limits.ceiling_tokens),
+        input_total_tokens=sum(bill.input_total_tokens for bill in usages),
+        read_tokens=sum(bill.read_tokens for bill in usages),
+        write_5m_tokens=sum(bill.write_5m_tokens for bill in usages),
+        write_1h_tokens=sum(bill.write_1h_tokens for bill in usages),
+        uncached_tokens=sum(bill.uncached_tokens for bill in usages),
+        ceiling_tokens=sum(
+            max(ceiling, usage.read_tokens)
+            for ceiling, usage in zip(limits.ceiling_tokens, usages, strict=True)
+        ),
     )
 
 
@@ -146,7 +156,7 @@ def _prompts(exchanges: Sequence[Exchange]) -> list[list[Block]]:
                 key=block.prefix_key,
                 tokens=block.tokens,
                 level=block.level,
-                eligible=block.eligible,
+                eligible=block.eligible and block.kind not in _DROPPED_BY_CLIENT,
             )
             for block in exchange.blocks
         ]

@@ -4,10 +4,11 @@
 finds one only where a *prior* marker stood, looking back a limited number of positions. Two
 markers therefore reach the optimum for any number of blocks a round (provider-cache page 5.2): one
 on the exact place of the entry written last (the *anchor*, found at distance zero), one on the new
-end (the *tail*, written for the next call). Two more slots are free insurance, since a marker
+end (the *tail*, written for the next call). Two more slots are free *insurance*, since a marker
 itself costs nothing: the end of tools + system (*header*: shared by sessions and subagents, it
-survives any rewrite of the history) and the start of the *turn* (so that a rewrite within the turn
-falls back to it and not to the header).
+survives any rewrite of the history) and the place where a rewrite is most likely to begin: the
+start of the turn, or, in a history that was just rewritten, the end of what changed, since whoever
+rewrites old results goes on where it stopped.
 
 To know the exact place, the ledger keeps every entry that a response confirmed (or, without a
 report of usage, may have written): its prefix (a hash
@@ -87,7 +88,7 @@ class CacheView(Struct, frozen=True, kw_only=True):
         header_level: where the end of tools + system is; None where there is neither.
         header_block: index of the block there.
         header_chars: characters of tools + system.
-        turn_position: number of message blocks up to the tail of the turn's first call.
+        insured: number of message blocks up to the place where a rewrite is most likely to begin.
         reserved: slots that somebody else will use.
     """
 
@@ -101,7 +102,7 @@ class CacheView(Struct, frozen=True, kw_only=True):
     facts: ModelFacts
     ttl: Ttl
     tokens_per_char: float
-    turn_position: int = 0
+    insured: int = 0
     reserved: int = 0
 
     def is_cacheable(self, chars: int) -> bool:
@@ -117,7 +118,7 @@ class Plan(Struct, frozen=True):
 
 
 def plan_breakpoints(view: CacheView) -> Plan:
-    """Place the slots: header, turn, anchor, tail; the most valuable first when slots are short."""
+    """Place header, insurance, anchor and tail; the most valuable first when slots are short."""
     anchor = find_anchor(view.segments, view.ledger, view.scope, view.at)
     places: dict[int, str] = {}
     free = SLOTS - view.reserved
@@ -126,7 +127,7 @@ def plan_breakpoints(view: CacheView) -> Plan:
         (tail, "tail"),
         (anchor.position if anchor and anchor.level == "messages" else 0, "anchor"),
         (0, "header"),
-        (last_markable(view.segments, view.turn_position), "turn"),
+        (last_markable(view.segments, view.insured), "insurance"),
     ]
     header = False
     for position, slot in wanted:

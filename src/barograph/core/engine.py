@@ -19,7 +19,7 @@ from the log is logged as such (4); every request is paired (5).
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -138,7 +138,10 @@ class Engine:
     def _plan(self, work: "_Work", given: CallWanted) -> None:
         """Number the call and place its breakpoints."""
         path, surface = work.state.path(given.path), work.state.surface(given.path)
-        plan = plan_breakpoints(self._cache_view(path, surface, given))
+        insured = work.rewritten or path.insured
+        if not path.round and not work.rewritten:
+            insured = len(surface.segments)  # a turn begins where this request ends
+        plan = plan_breakpoints(self._cache_view(path, surface, given, insured))
         is_live = plan.anchor is not None and plan.anchor.is_live(given.at)
         segments = surface.segments
         work.log(
@@ -152,12 +155,15 @@ class Engine:
                 digest=segments[-1].key.hex() if len(segments) else "",
                 breakpoints=plan.breakpoints,
                 expected_read_tokens=plan.anchor.tokens if plan.anchor and is_live else None,
+                insured=insured,
                 foreign_breakpoints=given.foreign,
             )
         )
         work.send = Send(work.state.calls, surface, plan.breakpoints, len(path.seen))
 
-    def _cache_view(self, path: PathState, surface: Surface, given: CallWanted) -> CacheView:
+    def _cache_view(
+        self, path: PathState, surface: Surface, given: CallWanted, insured: int
+    ) -> CacheView:
         header = given.header
         level, block = _end_of_header(header)
         return CacheView(
@@ -171,19 +177,23 @@ class Engine:
             facts=self.codec.facts_of(header.model),
             ttl=self.policy.entry_ttl,
             tokens_per_char=path.tokens_per_char or self.policy.start_tokens_per_char,
-            turn_position=path.turn_position if path.round else 0,
+            insured=insured,
             reserved=given.reserved,
         )
 
 
 class _Work:
-    """One step under way: events logged so far, and the state that has learned them."""
+    """One step under way: events logged so far, and the state that has learned them.
+
+    `rewritten` is the number of message blocks up to where a rewrite by the caller ended.
+    """
 
     def __init__(self, codec: Codec, state: State) -> None:
         self.codec = codec
         self.state = state
         self.events: list[Event] = []
         self.send: Send | None = None
+        self.rewritten = 0
 
     def log(self, event: Event) -> None:
         event = _well_formed(event)
@@ -247,10 +257,25 @@ def _take_in(work: _Work, given: CallWanted) -> None:
         path = work.state.path(given.path)
         work.log(TurnBegan(at=given.at, path=given.path, turn=path.turn + 1))
     entering = [ruling for ruling in rulings if ruling.verdict in ("enter", "repair")]
+    last_changed = _last_changed(rulings, {unit.key for unit in seen.span(matched)})
     for ruling in rulings:
         is_last = bool(entering) and ruling is entering[-1]
         path = work.state.path(given.path)
         work.log(_admit(work.codec, path, given, ruling, is_last=is_last))
+        if ruling is last_changed:
+            work.rewritten = len(work.state.surface(given.path).segments)
+
+
+def _last_changed(rulings: Sequence[Ruling], gone: set[bytes]) -> Ruling | None:
+    """Where a rewrite ends: the last new ruling that is followed by one of those known before."""
+    last = None
+    changed = None
+    for ruling in rulings:
+        if ruling.key in gone:
+            last = changed
+        else:
+            changed = ruling
+    return last
 
 
 def _departure(state: State, given: CallWanted, matched: int, new: list[Unit]) -> Event:

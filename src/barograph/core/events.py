@@ -40,7 +40,7 @@ class Breakpoint(Struct, frozen=True, kw_only=True):
         level: which part of the request holds the block.
         block: index of the block, counted over the whole level in wire order.
         ttl: lifetime bought for the entry it writes.
-        slot: why it is there (`header`, `anchor`, `tail`, `turn`).
+        slot: why it is there (`header`, `insurance`, `anchor`, `tail`).
     """
 
     level: Level
@@ -201,6 +201,7 @@ class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):
         breakpoints: in wire order.
         expected_read_tokens: tokens of the entry the anchor points at, as the provider reported
             them; None when there is no such entry.
+        insured: number of message blocks up to the place where a rewrite is most likely to begin.
         foreign_breakpoints: markers of the caller that were counted and taken off.
     """
 
@@ -212,6 +213,7 @@ class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):
     digest: str
     breakpoints: tuple[Breakpoint, ...]
     expected_read_tokens: int | None = None
+    insured: int = 0
     foreign_breakpoints: int = 0
 
 

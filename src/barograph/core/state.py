@@ -57,7 +57,7 @@ class PathState(Struct, frozen=True):
         seen: what it was shown so far, in the caller's order.
         ledger: cache entries that responses confirmed.
         tokens_per_char: learned from reported usage; None before the first report.
-        turn_position: message blocks up to the tail of the turn's first call.
+        insured: message blocks up to the place where a rewrite is most likely to begin.
         planned: the plan of the current or last call.
         scope: what its cache entries depend on, under the header in force.
         attempt: tries of the current call.
@@ -75,7 +75,7 @@ class PathState(Struct, frozen=True):
     tokens_per_char: float | None = None
     turn: int = 0
     round: int = 0
-    turn_position: int = 0
+    insured: int = 0
     planned: CallPlanned | None = None
     scope: Scope = NO_SCOPE
     attempt: int = 0
@@ -143,7 +143,7 @@ def _learn_path(  # noqa: C901, PLR0911 - one arm for each kind of event
             chars = count_header_chars(codec, event.system, event.tools)
             return replace(path, scope=scope, header_chars=chars)
         case CallPlanned():
-            return _planned(path, surface, event)
+            return _planned(path, event)
         case RequestSent():
             return _sent(path, surface, event)
         case ResponseCame():
@@ -171,18 +171,16 @@ def _seen(
 
 def _replaced(path: PathState, surface: Surface, event: Replaced) -> PathState:
     if event.recognised is None:
-        turn_position = min(path.turn_position, len(surface.segments))
-        return replace(path, settled=0, turn_position=turn_position)
+        return replace(path, settled=0, insured=min(path.insured, len(surface.segments)))
     return replace(
         path,
         seen=path.seen.cut(event.recognised),
         settled=min(path.settled, max(0, surface.messages - 1)),
-        turn_position=min(path.turn_position, len(surface.segments)),
+        insured=min(path.insured, len(surface.segments)),
     )
 
 
-def _planned(path: PathState, surface: Surface, event: CallPlanned) -> PathState:
-    is_first = event.round == 1
+def _planned(path: PathState, event: CallPlanned) -> PathState:
     return replace(
         path,
         phase="planned",
@@ -191,7 +189,7 @@ def _planned(path: PathState, surface: Surface, event: CallPlanned) -> PathState
         attempt=0,
         answer=None,
         outcomes={},
-        turn_position=len(surface.segments) if is_first else path.turn_position,
+        insured=event.insured,
     )
 
 
