@@ -71,7 +71,7 @@ class LangChainDriver:
         if call.cut is not None:
             del self._history[call.cut :]
         self._history.extend(read_langchain(message) for message in call.append)
-        request = ModelRequest[Any](
+        request: ModelRequest[Any] = ModelRequest(
             model=self._model,
             messages=self._flat_history(),
             system_message=SystemMessage(self._agent.system),
