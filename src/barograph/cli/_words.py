@@ -96,7 +96,7 @@ def headline(row: CallRow) -> str:
     if read is None:
         return f"Unknown: the provider reported no usage; {words}."
     if verdict.cause == "held":
-        return f"Held: all {count(read)} tokens that call {verdict.compared_with} left were read."
+        return f"Held: {count(read)} cached tokens were read, all that there was to read."
     if not lost:
         of = f" of {count(expected)}" if expected else ""
         return f"Nothing lost: {count(read)}{of} cached tokens were read; {words}."
