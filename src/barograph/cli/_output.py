@@ -60,6 +60,17 @@ def new_table(*columns: tuple[str, str]) -> Table:
     return table
 
 
+def print_table(console: Console, table: Table) -> None:
+    """Print a table, without blanks at the ends of its lines where it is piped."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
+
+
 def cell(text: str, style: str = "") -> Text:
     """One cell of a table."""
     return Text(plain(text), style=style)

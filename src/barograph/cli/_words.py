@@ -87,7 +87,7 @@ def headline(row: CallRow) -> str:
     """The verdict on one call in one or two sentences."""
     verdict = row.verdict
     if verdict is None:
-        return f"No verdict: {outcome_in_words(row)}."
+        return outcome_in_words(row)
     read, expected, lost = verdict.read_tokens, verdict.expected_tokens, verdict.lost_tokens
     words = cause_in_words(verdict.cause)
     if verdict.cause == "cold_start":

@@ -150,18 +150,14 @@ def _print_block(console: "Console", block: "BlockChange", *, full: bool) -> Non
     from barograph.cli import _output as out
     from barograph.cli._text import count, some
 
-    out.say(
-        console,
-        (block.label, "cyan"),
-        f", from character {count(block.offset)} on",
-        indent=4,
-    )
+    out.say(console, (block.label, "cyan"), indent=4)
     is_long = any(len(line) > _LINE_CHARS for line in block.lines)
     if is_long and not full:
         # the lines would hide the change: show the place where the texts part
         out.quote(console, f"- …{block.before}…", indent=4, style="red")
         out.quote(console, f"+ …{block.after}…", indent=4, style="green")
-        out.say(console, ("long lines; --full shows them", "dim"), indent=4)
+        place = f"from character {count(block.offset)} of its text; --full shows whole lines"
+        out.say(console, (place, "dim"), indent=4)
         return
     lines = block.lines if full else block.lines[:_LINES]
     for line in lines:
@@ -178,9 +174,9 @@ def _print_marks(console: "Console", before: Sequence["Mark"], after: Sequence["
     places = [{(mark.segment, mark.block): mark for mark in marks} for marks in (before, after)]
     console.print()
     for sign, style, words, marks in (
-        ("=", "dim", "stays", [m for key, m in places[1].items() if key in places[0]]),
-        ("+", "green", "new", [m for key, m in places[1].items() if key not in places[0]]),
-        ("-", "red", "gone", [m for key, m in places[0].items() if key not in places[1]]),
+        ("=", "dim", "kept", [m for key, m in places[1].items() if key in places[0]]),
+        ("+", "green", "added", [m for key, m in places[1].items() if key not in places[0]]),
+        ("-", "red", "removed", [m for key, m in places[0].items() if key not in places[1]]),
     ):
         if marks:
             shown = ", ".join(

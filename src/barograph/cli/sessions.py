@@ -48,4 +48,4 @@ def command(store_path: Path | None, *, as_json: bool) -> None:
             moment(info.opened_at),
             duration(info.last_at - info.opened_at),
         )
-    out.open_console().print(table)
+    out.print_table(out.open_console(), table)

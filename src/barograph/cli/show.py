@@ -109,11 +109,16 @@ def _print_call(
 ) -> None:
     from barograph.audit.segments import read_request, view_request
     from barograph.cli import _output as out
+    from barograph.cli._text import plain
 
     console = out.open_console()
     request = None if call.record is None else read_request(store, session, call)
     _print_head(console, session, call, request)
     if request is None:
+        left = [number for _, number in session.showings(call.plan.path)]
+        if left:
+            hint = f"The last request of {call.plan.path} that left is call {left[-1]}."
+            click.echo(plain(hint), err=True)
         return
     pins = iter("①②③④⑤⑥⑦⑧⑨")
     for view in view_request(session, request):

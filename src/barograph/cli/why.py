@@ -119,7 +119,7 @@ def _print_table(console: "Console", rows: list["CallRow"]) -> None:
             count(lost) if lost else "",
             out.cell(short_verdict(row), style_of(row)),
         )
-    console.print(table)
+    out.print_table(console, table)
 
 
 def _print_call(console: "Console", name: str, row: "CallRow") -> None:
@@ -144,7 +144,8 @@ def _print_call(console: "Console", name: str, row: "CallRow") -> None:
                 ("before", verdict.divergence.before, "red"),
                 ("now", verdict.divergence.after, "green"),
             ):
-                out.label(console, side, excerpt or "(nothing)", style if excerpt else "dim")
+                shown = f"…{excerpt}…" if excerpt else "(nothing there)"
+                out.label(console, side, shown, style if excerpt else "dim")
     out.label(console, "tokens", tokens_in_words(row))
     out.label(console, "call", outcome_in_words(row))
     if row.request_id:
