@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test check format lock
+.PHONY: setup demo test check bench docs format lock
 
 setup: $(READY)
 
@@ -26,14 +26,25 @@ test: $(READY)
 	@$(BIN)/python -m pytest
 
 check: $(READY)
-	@$(BIN)/ruff check src tests
-	@$(BIN)/ruff format --check src tests
+	@$(BIN)/ruff check src tests bench
+	@$(BIN)/ruff format --check src tests bench
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+# Figures, each with the command that made it. BAROGRAPH_CORPUS names a folder of recorded sessions.
+bench: $(READY)
+	$(BIN)/python bench/import_time.py
+	@if [ -n "$$BAROGRAPH_CORPUS" ]; then set -x; \
+	  $(BIN)/barograph replay "$$BAROGRAPH_CORPUS" --price 1.25,0.1 --price 1.25,0.05 --price 1.25,0.025 ; \
+	else echo "BAROGRAPH_CORPUS names no folder of recorded sessions: replay skipped." ; fi
+
+docs: $(READY)
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "Built site/index.html"
+
 format: $(READY)
-	@$(BIN)/ruff check --fix-only src tests
-	@$(BIN)/ruff format src tests
+	@$(BIN)/ruff check --fix-only src tests bench
+	@$(BIN)/ruff format src tests bench
 
 # Renew the pins. The file holds hashes and no index addresses, so any mirror may serve it.
 lock:

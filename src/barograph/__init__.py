@@ -4,7 +4,7 @@ A session's **log** is the truth; the **surface** of each call is derived from i
 lost. This front door loads no framework: the LangChain adapter lives in `barograph.langchain`.
 """
 
-from importlib.metadata import version
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from barograph.core.errors import (
@@ -25,12 +25,12 @@ from barograph.core.errors import (
     UnpairedToolCall,
     UsageError,
 )
-from barograph.core.policy import Policy
 
 if TYPE_CHECKING:
+    from barograph.core.policy import Policy
     from barograph.store import open_store
 
-__version__: Final = version("barograph")
+__version__: Final = "0.1.0"
 __all__ = [
     "BarographError",
     "LogCorrupt",
@@ -53,10 +53,11 @@ __all__ = [
     "open_store",
 ]
 
+# Loaded on first use: a program that only catches our errors pays for nothing else.
+_HOMES: Final = {"Policy": "barograph.core.policy", "open_store": "barograph.store"}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "open_store":
-        from barograph.store import open_store  # noqa: PLC0415 - loads SQLite, so on first use
-
-        return open_store
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
