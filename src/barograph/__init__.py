@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barograph.core.policy import Policy
     from barograph.store import open_store
 
-__version__: Final = "0.1.0"
+__version__ = "0.1.0"
 __all__ = [
     "BarographError",
     "LogCorrupt",
