@@ -1,0 +1,46 @@
+"""One step under way: what it has logged, and the state that has learned it."""
+
+import msgspec
+
+from barograph.core.canonical import clean_text
+from barograph.core.events import Event
+from barograph.core.model import Codec
+from barograph.core.state import State, learn
+
+
+class Work:
+    """One step under way: events logged so far, and the state that has learned them.
+
+    `rewritten` is the number of message blocks up to where a rewrite by the caller ended.
+    """
+
+    def __init__(self, codec: Codec, state: State) -> None:
+        self.codec = codec
+        self.state = state
+        self.events: list[Event] = []
+        self.rewritten = 0
+
+    def log(self, event: Event) -> None:
+        """Log an event and learn it."""
+        event = _well_formed(event)
+        self.state = learn(self.codec, self.state, self.state.fold.seq + 1, event)
+        self.events.append(event)
+
+
+def _well_formed(event: Event) -> Event:
+    """The event in text that UTF-8 can carry; file names from Python may hold lone surrogates."""
+    try:
+        msgspec.json.encode(event)
+    except UnicodeEncodeError:
+        return msgspec.convert(_cleaned(msgspec.to_builtins(event)), type(event))
+    return event
+
+
+def _cleaned(value: object) -> object:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list | tuple):
+        return [_cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _cleaned(item) for key, item in value.items()}
+    return value
