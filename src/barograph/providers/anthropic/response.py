@@ -17,6 +17,15 @@ from barograph.core.parts import Document, Image, Opaque, Part, Parts, Text, Thi
 from barograph.providers.anthropic.usage import usage_of
 
 _raw_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+# What reading raises where a value is not of the kind that the API sends.
+_NO_RESPONSE: Final = (
+    msgspec.DecodeError,
+    AttributeError,
+    KeyError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 _PLAIN_TEXT_KEYS: Final = frozenset({"type", "text", "citations"})
 
 
@@ -39,8 +48,10 @@ def read_response(body: bytes, *, streamed: bool, ttl: Ttl = "5m") -> Answer | N
         ttl: lifetime to book a cache write under that the provider did not split.
     """
     try:
-        return _read_stream(body, ttl) if streamed else _read_message(body, ttl)
-    except (msgspec.DecodeError, ValueError, KeyError, TypeError):
+        answer = _read_stream(body, ttl) if streamed else _read_message(body, ttl)
+        # a null where the API sends text would be found out only when it is stored
+        return msgspec.convert(msgspec.to_builtins(answer), Answer | None)
+    except _NO_RESPONSE:
         return None
 
 
