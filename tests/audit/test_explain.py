@@ -1,12 +1,13 @@
 """Rows, differences and segments, over sessions that were played against the simulator."""
 
 import pytest
+from msgspec.structs import replace
 
 from barograph.audit.explain import diff, list_calls, rows_of, total, why
 from barograph.audit.reading import read_session
 from barograph.audit.segments import read_request, view_request
 from barograph.core.errors import LogCorrupt, UnknownCall, UnknownSession
-from barograph.core.events import Replaced, TurnBegan
+from barograph.core.events import HeaderSet, Replaced, TurnBegan
 from barograph.core.ingest import Incoming
 from barograph.core.parts import Text
 from barograph.providers.anthropic.models import facts_of
@@ -321,3 +322,19 @@ def test_a_session_is_read_in_one_pass(talk):
     rows_of(read_session(talk.store, "s1"))
 
     assert len(reads) == 1
+
+
+def test_a_header_that_is_no_json_is_corrupt_and_not_a_crash(talk):
+    talk.tools = TOOLS[:1]
+    talk.call(say="more")
+    altered = MemoryStore()
+    events = [event for _, event in talk.store.read("s1")]
+    last = max(n for n, event in enumerate(events) if isinstance(event, HeaderSet))
+    events[last] = replace(events[last], tools="[{")
+    altered.append("s1", events, after=0)
+    session = read_session(altered, "s1")
+
+    with pytest.raises(LogCorrupt, match="Call 3 cannot be read back"):
+        rows_of(session)
+    with pytest.raises(LogCorrupt, match="Call 3 cannot be read back"):
+        read_request(altered, session, session.call(3))

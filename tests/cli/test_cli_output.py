@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from barograph import __version__
 from barograph.cli import main
+from barograph.cli._help import ExamplesFirst
 from barograph.cli._text import count, duration, moment, percent, plain, plain_lines, some, usd
 from barograph.store import SqliteStore
 
@@ -437,3 +438,14 @@ def test_what_is_printed_parses_where_it_is_piped_to(run):
     raw = run("show", "latest", "--call", "4", "--raw").stdout
 
     assert json.loads(raw)["model"] == "claude-opus-4-8"
+
+
+def test_every_module_without_an_underscore_is_a_command():
+    names = main.list_commands(None)
+
+    assert {"sessions", "show", "why", "diff", "verify"} <= set(names)
+    for name in names:
+        command = main.get_command(None, name)
+        assert isinstance(command, ExamplesFirst), name
+        assert command.examples, name
+        assert command.help, name

@@ -6,7 +6,8 @@ n calls takes O(n) time and space.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from typing import Final, Literal, TypeAlias
 
@@ -73,10 +74,15 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
         return "not_sent" if self.sent is None else "unanswered"
 
     def verdict(self, codec: Codec) -> Verdict | None:
-        """Why the cache held or did not; None for a call that was not answered."""
+        """Why the cache held or did not; None for a call that was not answered.
+
+        Raises:
+            LogCorrupt: the log does not hold a request of that wire format.
+        """
         if self.sent is None or self.response is None:
             return None
-        return judge(codec, self.before, self.sent, self.changes)
+        with damage_named(f"Call {self.plan.call}", call=self.plan.call):
+            return judge(codec, self.before, self.sent, self.changes)
 
 
 class Source(Struct, frozen=True, kw_only=True):
@@ -188,6 +194,23 @@ def read_session(store: Store, session: str) -> LoggedSession:
         calls=tuple(reader.calls[number] for number in sorted(reader.calls)),
         sources=reader.sources,
     )
+
+
+@contextmanager
+def damage_named(what: str, **ids: object) -> Iterator[None]:
+    """Turn what damaged content raises into an error that says whose content it is.
+
+    Raises:
+        LogCorrupt: in place of what was raised.
+    """
+    try:
+        yield
+    except ALTERED as error:
+        raise LogCorrupt(
+            f"{what} cannot be read back ({type(error).__name__}: {error}).",
+            next_step="Run `barograph verify` to see what is damaged.",
+            **ids,
+        ) from error
 
 
 def learn_logged(codec: Codec, state: State, seq: int, event: Event, session: str) -> State:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from barograph.audit.reading import ALTERED, LoggedCall, LoggedSession, Source
+from barograph.audit.reading import LoggedCall, LoggedSession, Source, damage_named
 from barograph.core.canonical import parse_json
 from barograph.core.errors import LogCorrupt, UnknownCall
 from barograph.core.model import Body
@@ -92,18 +92,10 @@ def read_request(store: Store, session: LoggedSession, call: LoggedCall) -> Requ
             session=session.session,
             call=number,
         )
-    try:
+    with damage_named(f"Call {number}", session=session.session, call=number):
         for request in read_requests(session.codec, store.read(session.session), call=number):
             if request.seq == call.record_seq:
                 return request
-    except ALTERED as error:
-        raise LogCorrupt(
-            f"The request of call {number} of session {session.session!r} cannot be rebuilt "
-            f"({type(error).__name__}: {error}).",
-            next_step="Run `barograph verify` to see what is damaged.",
-            session=session.session,
-            call=number,
-        ) from error
     raise LogCorrupt(
         f"The record of call {number} of session {session.session!r} is gone.",
         next_step="It was deleted or changed while it was read; try again.",
@@ -113,14 +105,19 @@ def read_request(store: Store, session: LoggedSession, call: LoggedCall) -> Requ
 
 
 def view_request(session: LoggedSession, request: Request) -> tuple[SegmentView, ...]:
-    """Take a request apart into segments, in wire order."""
-    codec = session.codec
-    body = codec.split_body(request.exact) if request.record.order else None
-    if body is None:
-        text = request.exact.decode("utf-8", "replace")
-        block = BlockView(kind="body", label="", text=text, raw=text)
-        return (SegmentView(level="body", name="body", chars=len(text), blocks=(block,)),)
-    return tuple(_View(session, request).segments(body))
+    """Take a request apart into segments, in wire order.
+
+    Raises:
+        LogCorrupt: it is not of the log's wire format.
+    """
+    call = request.record.call
+    with damage_named(f"Call {call}", session=session.session, call=call):
+        body = session.codec.split_body(request.exact) if request.record.order else None
+        if body is not None:
+            return tuple(_View(session, request).segments(body))
+    text = request.exact.decode("utf-8", "replace")
+    block = BlockView(kind="body", label="", text=text, raw=text)
+    return (SegmentView(level="body", name="body", chars=len(text), blocks=(block,)),)
 
 
 class _View:
