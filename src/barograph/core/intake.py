@@ -21,9 +21,10 @@ from barograph.core.events import (
 from barograph.core.ingest import Ruling, Unit, matching, rule, unit_key, units_of
 from barograph.core.inputs import CallWanted
 from barograph.core.model import Codec
-from barograph.core.parts import Parts, Role, results_in
+from barograph.core.parts import Parts, Role, Text, ToolResult, results_in
 from barograph.core.state import PathState, State
 from barograph.core.surface import Entry
+from barograph.core.texts import NOT_STARTED, OUTCOME_UNKNOWN, failed
 from barograph.core.work import Work
 
 _ORIGINS: Final[Mapping[Role, Origin]] = {"assistant": "model", "tool": "tool", "user": "caller"}
@@ -118,7 +119,10 @@ def _admit(
             native_id=ruling.native_id,
             parts=ruling.parts,
         )
-    same_as, parts = _source_of(codec, path, ruling, is_last=is_last)
+    if ruling.verdict == "repair":
+        same_as, parts = _repair_of(codec, path, ruling)
+    else:
+        same_as, parts = _source_of(codec, path, ruling, is_last=is_last)
     return MessageSeen(
         at=given.at,
         path=given.path,
@@ -128,6 +132,28 @@ def _admit(
         parts=parts,
         same_as=same_as,
     )
+
+
+def _repair_of(codec: Codec, path: PathState, ruling: Ruling) -> tuple[int | None, Parts]:
+    """What closes a call that nobody answered, by what the log knows of it.
+
+    A result that was logged and then lost by the framework comes back as it was. Where tool bodies
+    are not logged at all, nothing is claimed.
+    """
+    (call,) = results_in(ruling.parts)
+    outcome = path.outcomes.get(call)
+    if outcome is not None and outcome.parts:
+        sendable = codec.sendable(outcome.parts)
+        return (outcome.seq, ()) if sendable == outcome.parts else (None, sendable)
+    text = None
+    if outcome is not None:
+        text = failed(outcome.error or "")
+    elif call in path.running:
+        text = OUTCOME_UNKNOWN
+    elif path.sees_tools and call in path.numbers:
+        text = NOT_STARTED
+    parts = (ToolResult(call, (Text(text),), is_error=True),) if text else ruling.parts
+    return None, parts
 
 
 def _source_of(

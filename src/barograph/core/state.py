@@ -21,13 +21,14 @@ from barograph.core.events import (
     Replaced,
     RequestSent,
     ResponseCame,
+    ToolBegan,
     ToolEnded,
     Ttl,
     TurnBegan,
 )
 from barograph.core.ingest import unit_key
 from barograph.core.model import Codec, Scope
-from barograph.core.parts import Parts
+from barograph.core.parts import Parts, ToolCall
 from barograph.core.surface import Fold, Surface, marks_by_message
 from barograph.core.trail import Trail
 
@@ -43,10 +44,14 @@ class Seen(Struct, frozen=True):
 
 
 class Source(Struct, frozen=True):
-    """Content that an event already holds and a message may name as its own."""
+    """Content that an event already holds and a message may name as its own.
+
+    `error` says how a tool ended that gave no content.
+    """
 
     seq: int
     parts: Parts
+    error: str | None = None
 
 
 class PathState(Struct, frozen=True):
@@ -63,6 +68,10 @@ class PathState(Struct, frozen=True):
         attempt: tries of the current call.
         answer: the last response, until it comes back as a message.
         outcomes: tool results by call id, until they come back as messages.
+        running: calls whose tool began and has not ended.
+        sees_tools: whether tool bodies of this path are logged at all.
+        counted: how often each tool was called, in the order of the model's calls.
+        numbers: number of each call of the last response among those of its tool.
         stored: pieces of the last body that the codec does not render to the same bytes.
         settled: wire messages that neither we nor the caller can have changed since the last call.
         marks: message markers of the last body: wire message -> block -> TTL.
@@ -81,6 +90,10 @@ class PathState(Struct, frozen=True):
     attempt: int = 0
     answer: Source | None = None
     outcomes: Mapping[str, Source] = {}
+    running: frozenset[str] = frozenset()
+    sees_tools: bool = False
+    counted: Mapping[str, int] = {}
+    numbers: Mapping[str, int] = {}
     stored: Mapping[str, str] = {}
     settled: int = 0
     header_chars: int = 0
@@ -124,7 +137,7 @@ def restore(codec: Codec, events: Iterable[tuple[int, Event]]) -> State:
     return state
 
 
-def _learn_path(  # noqa: C901, PLR0911 - one arm for each kind of event
+def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of event
     codec: Codec, path: PathState, surface: Surface, seq: int, event: Event
 ) -> PathState:
     match event:
@@ -150,9 +163,10 @@ def _learn_path(  # noqa: C901, PLR0911 - one arm for each kind of event
             return _answered(path, surface, seq, event)
         case CallFailed():
             return replace(path, phase="idle")
+        case ToolBegan():
+            return replace(path, running=path.running | {event.call_id}, sees_tools=True)
         case ToolEnded():
-            outcome = Source(seq, event.parts)
-            return replace(path, outcomes={**path.outcomes, event.call_id: outcome})
+            return _ended(path, seq, event)
         case _:
             return path
 
@@ -189,6 +203,7 @@ def _planned(path: PathState, event: CallPlanned) -> PathState:
         attempt=0,
         answer=None,
         outcomes={},
+        running=frozenset(),
         insured=event.insured,
     )
 
@@ -215,8 +230,17 @@ def _sent(path: PathState, surface: Surface, event: RequestSent) -> PathState:
     )
 
 
+def _ended(path: PathState, seq: int, event: ToolEnded) -> PathState:
+    outcome = Source(seq, event.parts, event.error)
+    return replace(
+        path,
+        outcomes={**path.outcomes, event.call_id: outcome},
+        running=path.running - {event.call_id},
+    )
+
+
 def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) -> PathState:
-    path = replace(path, phase="idle", answer=Source(seq, event.parts))
+    path = _numbered(replace(path, phase="idle", answer=Source(seq, event.parts)), event.parts)
     plan, usage, cached = path.planned, event.usage, None
     if plan is None:
         return path
@@ -237,3 +261,12 @@ def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) 
         anchor_tokens=plan.expected_read_tokens,
     )
     return replace(path, ledger=path.ledger.extended(entries))
+
+
+def _numbered(path: PathState, parts: Parts) -> PathState:
+    """Number the calls of a response, tool by tool: a subagent is known by this number."""
+    counted, numbers = dict(path.counted), {}
+    for part in parts:
+        if isinstance(part, ToolCall):
+            counted[part.name] = numbers[part.id] = counted.get(part.name, 0) + 1
+    return replace(path, counted=counted, numbers=numbers) if numbers else path
