@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from barograph.audit.explain import CallRow
-from barograph.cli._text import clip, count, duration, percent, usd
+from barograph.cli._text import clip, count, duration, percent, some, usd
 from barograph.core.divergence import Divergence
 from barograph.core.verdict import Verdict
 
@@ -134,7 +134,7 @@ def where_in_words(divergence: Divergence) -> str:
         place = divergence.level
     if divergence.segment is not None:
         place = f"segment {divergence.segment} of {divergence.segments}, {place}"
-    return f"{place}, after {count(divergence.offset)} equal characters"
+    return f"{place}, after {some(divergence.offset, 'equal character')}"
 
 
 def _is_guess(row: CallRow) -> bool:
