@@ -11,6 +11,7 @@ from barograph.core.canonical import dump_json
 from barograph.core.inputs import Answered, Refused, ToolReturned, ToolStarted
 from barograph.core.parts import Parts
 from barograph.langchain.messages import read_message
+from barograph.langchain.places import inside_tool
 from barograph.langchain.track import Track
 from barograph.langchain.wire import WATCH, Watch, install
 from barograph.providers.anthropic.usage import usage_of_langchain
@@ -106,6 +107,7 @@ class ToolRun:
 
     def __init__(self, track: Track, request: Any, *, clock: Callable[[], float]) -> None:
         call: Mapping[str, Any] = request.tool_call
+        self._track = track
         self._session, self._path, self._clock = track.session, track.path, clock
         self._call_id, self._name = str(call.get("id") or ""), str(call["name"])
         self._session.take(
@@ -120,9 +122,13 @@ class ToolRun:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Log the exception if that is how the tool ends; an interrupt is no end."""
+        """Log the exception if that is how the tool ends; an interrupt is no end.
+
+        Agents that run meanwhile are children of this call.
+        """
         try:
-            yield
+            with inside_tool(self._track, self._call_id, self._name):
+                yield
         except GraphBubbleUp:
             raise
         except Exception as error:

@@ -35,9 +35,10 @@ class Prepared(Struct, frozen=True):
 class Track:
     """The framework's side of an agent path: its message objects and their canonical copies."""
 
-    def __init__(self, session: Session, path: str) -> None:
+    def __init__(self, session: Session, path: str, tool_order: Sequence[str]) -> None:
         self.session = session
         self.path = path
+        self._tool_order = tool_order
         self._given: list[BaseMessage] = []
         self._seen = 0
         self._lines: list[BaseMessage] = []
@@ -110,7 +111,7 @@ class Track:
 
     def _read_tools(self, given: Sequence[Any]) -> Tools:
         if self._tools is None or not self._tools.are(given):
-            self._tools = read_tools(given, self.session.engine.policy.tool_order)
+            self._tools = read_tools(given, self._tool_order)
         return self._tools
 
     def _extend_lines(self, send: Send, *, anew: bool) -> None:

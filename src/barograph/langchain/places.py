@@ -1,0 +1,178 @@
+"""Whose call is it? Session and agent path of what runs now.
+
+A main agent is `main`; where it is a node of a user's graph, the names of the nodes above follow,
+without the ids that change every turn. An agent that runs inside a tool call is a child: its path
+is the parent's, then the tool's name and the number of the call among the calls of that tool, in
+the order in which the model asked for them. The number comes from the log and reaches the child in
+a `ContextVar` set around the tool body, so it does not matter which child starts first. Children
+write into the parent's session, whatever store their own middleware names.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import RLock
+from typing import Any
+from uuid import uuid4
+
+from langchain_core.messages import BaseMessage
+from langgraph.config import get_config
+from msgspec import Struct
+
+import barograph
+from barograph.core.canonical import digest
+from barograph.core.engine import Engine
+from barograph.core.parts import encode_parts
+from barograph.langchain.messages import read_message
+from barograph.langchain.track import Track
+from barograph.store import Store
+from barograph.store.session import Session
+
+_KEPT_OPEN = 256
+
+
+class Parent(Struct, frozen=True):
+    """The tool call that an agent runs in: where it logs, its path, and the tool's namespace."""
+
+    session: Session
+    path: str
+    namespace: str
+
+
+PARENT: ContextVar[Parent | None] = ContextVar("barograph_parent", default=None)
+
+
+class Places:
+    """The open tracks of one middleware.
+
+    Args:
+        store: where the logs of main agents live.
+        engine: the rules they follow.
+        session: id of the one session to use; None for LangGraph's `thread_id`.
+        clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self, store: Store, engine: Engine, *, session: str | None, clock: Callable[[], float]
+    ) -> None:
+        self._store, self._engine, self._clock = store, engine, clock
+        self._only = session
+        self._nameless = _new_name()
+        self._tracks: OrderedDict[tuple[str, str], Track] = OrderedDict()
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._lock = RLock()
+
+    def of_call(self, messages: Sequence[BaseMessage]) -> Track:
+        """The track of a model call that shows this history."""
+        thread, namespace = _here()
+        with self._lock:
+            parent = _parent_of(thread)
+            if parent is not None:
+                track = self._track(parent.session, _child_path(parent, namespace))
+                if track.continues(messages):
+                    return track
+                # another conversation in the same tool call
+                return self._track(parent.session, f"{track.path}~{_tag(messages)}")
+            path = node_path("main", namespace)
+            track = self._track(self._open(self._name(thread)), path)
+            if thread is None and self._only is None and not track.continues(messages):
+                self._nameless = _new_name()
+                track = self._track(self._open(self._nameless), path)
+            return track
+
+    def of_tool(self, call_id: str) -> Track:
+        """The track of the agent that asked for this tool call."""
+        thread, namespace = _here()
+        with self._lock:
+            parent = _parent_of(thread)
+            if parent is None:
+                return self._track(self._open(self._name(thread)), node_path("main", namespace))
+            base = _child_path(parent, namespace)
+            asking = [
+                name
+                for name, path in parent.session.state.paths.items()
+                if name.partition("~")[0] == base and call_id in path.numbers
+            ]
+            return self._track(parent.session, asking[0] if asking else base)
+
+    def _name(self, thread: str | None) -> str:
+        return self._only or thread or self._nameless
+
+    def _track(self, session: Session, path: str) -> Track:
+        key = (session.id, path)
+        track = self._tracks.get(key)
+        if track is None or track.session is not session:
+            track = self._tracks[key] = Track(session, path, self._engine.policy.tool_order)
+        _keep(self._tracks, key)
+        return track
+
+    def _open(self, name: str) -> Session:
+        session = self._sessions.get(name)
+        if session is None:
+            session = self._sessions[name] = Session.open(
+                self._store,
+                name,
+                self._engine,
+                at=self._clock(),
+                made_by=f"barograph {barograph.__version__}",
+            )
+        _keep(self._sessions, name)
+        return session
+
+
+@contextmanager
+def inside_tool(track: Track, call_id: str, tool: str) -> Iterator[None]:
+    """While it lasts, agents that run are children of this tool call."""
+    path = track.session.state.path(track.path)
+    number = path.numbers.get(call_id) or path.counted.get(tool, 0) + 1
+    child = Parent(track.session, f"{track.path}/{tool}#{number}", _here()[1])
+    token = PARENT.set(child)
+    try:
+        yield
+    finally:
+        PARENT.reset(token)
+
+
+def node_path(base: str, namespace: str) -> str:
+    """A path, and below it the nodes above the running one, without their ids."""
+    above = namespace.split("|")[:-1]
+    return "/".join([base, *(part.split(":")[0] for part in above)])
+
+
+def _child_path(parent: Parent, namespace: str) -> str:
+    return node_path(parent.path, namespace.removeprefix(f"{parent.namespace}|"))
+
+
+def _parent_of(thread: str | None) -> Parent | None:
+    """The tool call around, unless the agent was given a thread of its own."""
+    parent = PARENT.get()
+    if parent is None or thread not in (None, parent.session.id):
+        return None
+    return parent
+
+
+def _here() -> tuple[str | None, str]:
+    """Thread and checkpoint namespace of what runs now; none outside of a graph."""
+    try:
+        configurable = get_config().get("configurable", {})
+    except RuntimeError:
+        return None, ""
+    thread = configurable.get("thread_id")
+    return None if thread is None else str(thread), configurable.get("checkpoint_ns", "")
+
+
+def _tag(messages: Sequence[BaseMessage]) -> str:
+    """Four hex digits that tell conversations of one tool call apart by how they begin."""
+    first: Any = messages[0]
+    return digest(encode_parts(read_message(first).incoming.parts)).hex()[:4]
+
+
+def _new_name() -> str:
+    return f"session-{uuid4()}"
+
+
+def _keep(held: OrderedDict[Any, Any], key: object) -> None:
+    held.move_to_end(key)
+    while len(held) > _KEPT_OPEN:
+        held.popitem(last=False)
