@@ -71,32 +71,36 @@ def read_system(message: SystemMessage | None) -> tuple[Parts, int]:
 
 
 def write_message(entry: Entry, marks: Mapping[int, Ttl]) -> BaseMessage:
-    """An entry of a surface as the LangChain message that renders to it, `marks` by part."""
-    blocks: list[str | dict[Any, Any]] = [
-        _with_marker(_wire_block(part), marks.get(index)) for index, part in enumerate(entry.parts)
-    ]
+    """An entry of a surface as the LangChain message that renders to it, `marks` by part.
+
+    Plain text goes as an item of its own and not as a block, which the client turns into the same
+    block: for each block it is given it works out anew which types are data blocks, and spends
+    more than on all the rest (0.3 ms a block with langchain-core 1.8.3).
+    """
+    parts = entry.parts
+    content = [_item(part, marks.get(index)) for index, part in enumerate(parts)]
     if entry.role == "tool":
-        (result,) = (part for part in entry.parts if isinstance(part, ToolResult))
+        (result,) = (part for part in parts if isinstance(part, ToolResult))
         status = "error" if result.is_error else "success"
-        return ToolMessage(content=blocks, tool_call_id=result.call_id, status=status)
+        return ToolMessage(content=content, tool_call_id=result.call_id, status=status)
     if entry.role == "assistant":
         calls = [
             {"name": p.name, "args": json.loads(p.arguments), "id": p.id, "type": "tool_call"}
-            for p in entry.parts
+            for p in parts
             if isinstance(p, ToolCall)
         ]
-        return AIMessage(content=blocks, tool_calls=calls)
-    return HumanMessage(content=blocks)
+        if not any(isinstance(part, ToolCall) for part in parts[: len(parts) - len(calls)]):
+            # calls at the end are put there by the client; elsewhere a block keeps their place
+            content = content[: len(parts) - len(calls)]
+        return AIMessage(content=content, tool_calls=calls)
+    return HumanMessage(content=content)
 
 
 def write_system(parts: Parts, marks: Mapping[int, Ttl]) -> SystemMessage | None:
     """The system message that renders to these parts."""
     if not parts:
         return None
-    blocks: list[str | dict[Any, Any]] = [
-        _with_marker(_wire_block(part), marks.get(i)) for i, part in enumerate(parts)
-    ]
-    return SystemMessage(content=blocks)
+    return SystemMessage(content=[_item(part, marks.get(i)) for i, part in enumerate(parts)])
 
 
 def _tool_parts(message: ToolMessage) -> Parts:
@@ -195,7 +199,7 @@ def _wire_block(part: Part) -> dict[Any, Any]:
     if isinstance(part, ToolResult):
         return {
             "type": "tool_result",
-            "content": [_wire_block(leaf) for leaf in part.content],
+            "content": [_item(leaf, None) for leaf in part.content],
             "tool_use_id": part.call_id,
             "is_error": part.is_error,
         }
@@ -209,10 +213,10 @@ def _wire_block(part: Part) -> dict[Any, Any]:
     return block
 
 
-def _with_marker(block: dict[Any, Any], ttl: Ttl | None) -> dict[Any, Any]:
-    if ttl is None:
-        return block
-    return {**block, "cache_control": {"type": "ephemeral", "ttl": ttl}}
+def _item(part: Part, ttl: Ttl | None) -> str | dict[Any, Any]:
+    if ttl is not None:
+        return {**_wire_block(part), "cache_control": {"type": "ephemeral", "ttl": ttl}}
+    return part.text if isinstance(part, Text) else _wire_block(part)
 
 
 def _blocks(content: str | Sequence[Any]) -> list[dict[str, Any]]:
