@@ -1,17 +1,17 @@
 """Send recorded calls again: through the stock client over HTTP, or straight into the engine."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from barograph.audit.recorded import RecordedCall, WireMessage
+from barograph.audit.recorded import RecordedCall, WireBlock, WireMessage
 from barograph.core.canonical import dump_json
 from barograph.core.engine import Engine
 from barograph.core.events import HeaderSet
 from barograph.core.ingest import Incoming
-from barograph.core.inputs import Answered, CallWanted, Header, Refused
+from barograph.core.inputs import Answered, CallWanted, Header, Refused, ToolReturned, ToolStarted
 from barograph.core.parts import Leaf, Part, Text, ToolCall, ToolResult
 from barograph.core.policy import Policy
 from barograph.core.readback import derive_body
@@ -29,10 +29,10 @@ Mode = Literal["invoke", "stream", "ainvoke", "astream", "direct"]
 
 
 class Agent(Struct, frozen=True, kw_only=True):
-    """One agent of a recording, as it is replayed: a session of its own.
+    """One agent of a recording, as it is replayed.
 
     Attributes:
-        session: id of its session, in the log and at the simulator.
+        session: its session at the simulator, and in the log unless it runs in a tool call.
         account: API key; agents with one key share a cache.
         model: the model that every call names.
         system: its system prompt.
@@ -49,8 +49,21 @@ class Agent(Struct, frozen=True, kw_only=True):
 class Driver(Protocol):
     """Plays the calls of one agent in order."""
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """Session and agent path under which the log has its calls."""
+        ...
+
     def play(self, call: RecordedCall, *, now: float) -> bool:
         """Send one call at that virtual time; False where the provider refused it."""
+        ...
+
+    def run_tool(self, call: WireBlock, result: WireBlock, body: Callable[[], None]) -> None:
+        """Run a tool call of this agent; `body` plays the agents inside it."""
+        ...
+
+    def child(self, agent: Agent) -> "Driver":
+        """A driver for an agent inside the tool call that runs now."""
         ...
 
     def close(self) -> None:
@@ -63,19 +76,17 @@ class DirectDriver:
 
     Args:
         agent: who calls.
-        store: where its log goes.
+        session: where its log goes.
         provider: who answers.
-        policy: how the session is governed.
+        path: its agent path.
     """
 
     def __init__(
-        self, agent: Agent, store: Store, provider: SimulatedProvider, policy: Policy
+        self, agent: Agent, session: Session, provider: SimulatedProvider, path: str = "main"
     ) -> None:
-        self._agent, self._provider = agent, provider
+        self._session, self._provider, self._path = session, provider, path
         self._headers = {"x-api-key": agent.account, "x-sim-session": agent.session}
-        self._codec = AnthropicCodec()
-        engine = Engine(self._codec, policy)
-        self._session = Session.open(store, agent.session, engine, at=0.0, made_by=MADE_BY)
+        self._codec = session.engine.codec
         self._header = Header(
             model=agent.model,
             system=(Text(agent.system),),
@@ -84,7 +95,7 @@ class DirectDriver:
         parameters = {"model": agent.model, "max_tokens": MAX_TOKENS}
         self._assumed = HeaderSet(
             at=0.0,
-            path="main",
+            path=path,
             model=agent.model,
             system=self._header.system,
             tools=self._header.tools,
@@ -92,10 +103,51 @@ class DirectDriver:
             changed=(),
         )
         self._history: list[tuple[Incoming, ...]] = []
-        self._sent, self._known = 0, 0
+        self._sent, self._known, self._now = 0, 0, 0.0
+        self._running = ""
+
+    @classmethod
+    def open(
+        cls, agent: Agent, store: Store, provider: SimulatedProvider, policy: Policy
+    ) -> "DirectDriver":
+        """A driver for an agent with a session of its own."""
+        engine = Engine(AnthropicCodec(), policy)
+        session = Session.open(store, agent.session, engine, at=0.0, made_by=MADE_BY)
+        return cls(agent, session, provider)
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Session and agent path under which the log has its calls."""
+        return self._session.id, self._path
+
+    def run_tool(self, call: WireBlock, result: WireBlock, body: Callable[[], None]) -> None:
+        """Log the tool call around its body."""
+        call_id, name, now = call["id"], call["name"], self._now
+        number = self._session.state.path(self._path).numbers[call_id]
+        self._running = f"{self._path}/{name}#{number}"
+        arguments = dump_json(call["input"]).decode()
+        self._session.take(
+            ToolStarted(at=now, path=self._path, call_id=call_id, name=name, arguments=arguments)
+        )
+        body()
+        self._session.take(
+            ToolReturned(
+                at=now,
+                path=self._path,
+                call_id=call_id,
+                name=name,
+                parts=(_part(result),),
+                is_error=bool(result.get("is_error")),
+            )
+        )
+
+    def child(self, agent: Agent) -> "DirectDriver":
+        """A driver for an agent inside the tool call that runs now."""
+        return DirectDriver(agent, self._session, self._provider, self._running)
 
     def play(self, call: RecordedCall, *, now: float) -> bool:
         """Send one call; what the simulator answers becomes history."""
+        self._now = now
         if call.cut is not None and call.cut < len(self._history):
             del self._history[call.cut :]
             self._sent, self._known = 0, 0
@@ -104,7 +156,7 @@ class DirectDriver:
         send, _ = self._session.want(
             CallWanted(
                 at=now,
-                path="main",
+                path=self._path,
                 header=self._header,
                 messages=tuple(new),
                 known=self._known,
@@ -117,13 +169,13 @@ class DirectDriver:
         """Nothing to release."""
 
     def _exchange(self, now: float, call: RecordedCall) -> bool:
-        path = self._session.state.path("main")
-        surface = replace(self._session.state.surface("main"), header=self._assumed)
+        path = self._session.state.path(self._path)
+        surface = replace(self._session.state.surface(self._path), header=self._assumed)
         if path.planned is None:
             return False
         order = ("model", "max_tokens", "system", "tools", "messages")
         body = self._codec.join_body(derive_body(self._codec, surface, path.planned, order))
-        self._session.leave(at=now, path="main", header=self._header, body=body, observed=True)
+        self._session.leave(at=now, path=self._path, header=self._header, body=body, observed=True)
         headers = {**self._headers, "x-sim-now": repr(now)}
         exchange = self._provider.handle(body, headers)
         answer = None
@@ -132,7 +184,7 @@ class DirectDriver:
         if answer is None:
             refused = Refused(
                 at=now,
-                path="main",
+                path=self._path,
                 error="refused",
                 status=exchange.status,
                 message=exchange.response.decode(errors="replace"),
@@ -142,7 +194,7 @@ class DirectDriver:
         self._session.take(
             Answered(
                 at=now,
-                path="main",
+                path=self._path,
                 parts=answer.parts,
                 stop_reason=answer.stop_reason,
                 usage=answer.usage,

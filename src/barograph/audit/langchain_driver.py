@@ -7,7 +7,7 @@ answers, text in the middle of a round.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anthropic
@@ -22,12 +22,14 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.runnables import Runnable
+from langgraph.prebuilt.tool_node import ToolCallRequest
 from pydantic import SecretStr
 
 from barograph.audit.drivers import MAX_TOKENS, Agent, Mode
-from barograph.audit.recorded import RecordedCall, WireMessage
+from barograph.audit.recorded import RecordedCall, WireBlock, WireMessage
 from barograph.core.policy import Policy
 from barograph.langchain import Barograph
+from barograph.langchain.places import PARENT
 from barograph.store import Store
 
 
@@ -36,17 +38,19 @@ class LangChainDriver:
 
     Args:
         agent: who calls.
-        store: where its log goes.
+        middleware: the middleware, with the session of the outermost agent.
+        clock: the virtual clock that the middleware reads.
         url: base URL of the simulator.
-        policy: how the session is governed.
         mode: whether the client is called sync or async, streaming or not.
     """
 
-    def __init__(self, agent: Agent, store: Store, *, url: str, policy: Policy, mode: Mode) -> None:
-        self._agent, self._mode, self._now = agent, mode, 0.0
-        self._middleware = Barograph(
-            store, policy=policy, session=agent.session, clock=lambda: self._now
-        )
+    def __init__(
+        self, agent: Agent, middleware: Barograph, clock: "Clock", *, url: str, mode: Mode
+    ) -> None:
+        self._agent, self._middleware, self._clock = agent, middleware, clock
+        self._url, self._mode = url, mode
+        parent = PARENT.get()
+        self.place = (parent.session.id, parent.path) if parent else (agent.session, "main")
         self._model = ChatAnthropic(  # type: ignore[call-arg]
             model=agent.model,
             base_url=url,
@@ -57,17 +61,38 @@ class LangChainDriver:
         )
         self._tools: list[Any] = [dict(tool) for tool in agent.tools]
         self._history: list[list[BaseMessage]] = []
-        self._runner = asyncio.Runner()
+
+    @classmethod
+    def open(
+        cls, agent: Agent, store: Store, policy: Policy, *, url: str, mode: Mode
+    ) -> "LangChainDriver":
+        """A driver for an agent with a session of its own."""
+        clock = Clock()
+        middleware = Barograph(store, policy=policy, session=agent.session, clock=clock)
+        return cls(agent, middleware, clock, url=url, mode=mode)
 
     def close(self) -> None:
         """Close the client's connections and the event loop."""
-        if self._mode in ("ainvoke", "astream"):
-            self._runner.run(self._model._async_client.close())  # noqa: SLF001 - no public way
-        self._runner.close()
+        self._clock.close(self._model)
+
+    def run_tool(self, call: WireBlock, result: WireBlock, body: Callable[[], None]) -> None:
+        """Send the tool call through the middleware."""
+
+        def handle(_request: ToolCallRequest) -> ToolMessage:
+            body()
+            return _tool(result)
+
+        asked = {"name": call["name"], "args": call["input"], "id": call["id"], "type": "tool_call"}
+        request = ToolCallRequest(tool_call=asked, tool=None, state={}, runtime=None)  # type: ignore[arg-type]
+        self._middleware.wrap_tool_call(request, handle)
+
+    def child(self, agent: Agent) -> "LangChainDriver":
+        """A driver for an agent inside the tool call that runs now."""
+        return LangChainDriver(agent, self._middleware, self._clock, url=self._url, mode=self._mode)
 
     def play(self, call: RecordedCall, *, now: float) -> bool:
         """Send one call; the message that comes back becomes history."""
-        self._now = now
+        self._clock.now = now
         if call.cut is not None:
             del self._history[call.cut :]
         self._history.extend(read_langchain(message) for message in call.append)
@@ -94,7 +119,8 @@ class LangChainDriver:
         if self._mode in ("invoke", "stream"):
             response = self._middleware.wrap_model_call(request, self._handle)
         else:
-            response = self._runner.run(self._middleware.awrap_model_call(request, self._ahandle))
+            coroutine = self._middleware.awrap_model_call(request, self._ahandle)
+            response = self._clock.runner.run(coroutine, context=copy_context())
         return response
 
     def _handle(self, request: ModelRequest[Any]) -> ModelResponse[Any]:
@@ -108,6 +134,24 @@ class LangChainDriver:
         if self._mode == "astream":
             return _gathered([chunk async for chunk in bound.astream(messages)])
         return ModelResponse(result=[await bound.ainvoke(messages)])
+
+
+class Clock:
+    """The virtual clock of a replay, and the event loop that its async calls share."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.runner = asyncio.Runner()
+
+    def __call__(self) -> float:
+        """Seconds since the recording began."""
+        return self.now
+
+    def close(self, model: ChatAnthropic) -> None:
+        """Close the async client, if it was used, and the loop."""
+        if "_async_client" in model.__dict__:
+            self.runner.run(model._async_client.close())  # noqa: SLF001 - no public way
+        self.runner.close()
 
 
 def read_langchain(message: WireMessage) -> list[BaseMessage]:

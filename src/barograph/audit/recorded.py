@@ -35,6 +35,7 @@ __all__ = [
     "RecordedUsage",
     "Recording",
     "Rewrites",
+    "WireBlock",
     "WireMessage",
     "find_recordings",
     "read_recording",

@@ -1,8 +1,8 @@
 """Replay recorded sessions under a policy, and say what it cost against the limits.
 
-Each file is played against a simulator of its own, every agent of it as a session of its own; all
-agents of a file share one cache, as one user's agents do. Afterwards a fresh process reads every
-request back from the log, and the result is compared with what the simulator received.
+Each file is played against a simulator of its own; a subagent runs inside the tool call that began
+it, and all agents of a file share one cache, as one user's agents do. Afterwards a fresh process
+reads every request back from the log, and the result is compared with what the simulator received.
 """
 
 import tempfile
@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 
 from barograph.audit.drivers import Agent, DirectDriver, Driver, Mode
 from barograph.audit.filler import synthesise
+from barograph.audit.nesting import Troupe
 from barograph.audit.readback import ReadRequest, hash_canonical, read_back_elsewhere
 from barograph.audit.recorded import RecordedCall, Recording, Rewrites, read_recording
 from barograph.audit.score import (
@@ -106,11 +107,11 @@ def replay_file(
         store = open_store(place)
         try:
             agents = _agents(recording, options, store)
-            exchanges = _play(recording, agents, options, store, advance)
+            played = _play(recording, agents, options, store, advance)
         finally:
             store.close()
         read = read_back_elsewhere(place)
-    return _result(recording, options, exchanges, read, time.perf_counter() - began)
+    return _result(recording, options, played, read, time.perf_counter() - began)
 
 
 def total_of(replayed: Sequence[Replayed]) -> Replayed:
@@ -167,23 +168,30 @@ def _play(
     options: ReplayOptions,
     store: Store,
     advance: Callable[[], None],
-) -> list[Exchange]:
+) -> "Played":
     """Send every call of every agent, in the order recorded."""
     with _provider(recording, options) as (provider, url):
-        drivers: dict[str, Driver] = {}
+        for track in recording.agents:
+            replies = [_reply(call) for call in track.calls]
+            provider.play(agents[track.agent].session, replies)
+        troupe = Troupe(
+            recording, agents, lambda agent: _driver(agent, options, store, provider, url)
+        )
         try:
-            for track in recording.agents:
-                agent = agents[track.agent]
-                provider.play(agent.session, [_reply(call) for call in track.calls])
-                drivers[track.agent] = _driver(agent, options, store, provider, url)
             for call in recording.calls:
                 now = (call.t_seconds or 0.0) if options.clock == "recorded" else 0.0
-                drivers[call.agent].play(call, now=now)
+                troupe.play(call, now=now)
                 advance()
         finally:
-            for driver in drivers.values():
-                driver.close()
-        return provider.exchanges
+            troupe.close()
+        return Played(provider.exchanges, troupe.places)
+
+
+class Played(NamedTuple):
+    """What the provider received, and where the log has it: simulator session -> place."""
+
+    exchanges: list[Exchange]
+    places: dict[str, tuple[str, str]]
 
 
 @contextmanager
@@ -205,16 +213,10 @@ def _driver(
     agent: Agent, options: ReplayOptions, store: Store, provider: SimulatedProvider, url: str
 ) -> Driver:
     if options.mode == "direct":
-        return DirectDriver(agent, store, provider, options.policy)
+        return DirectDriver.open(agent, store, provider, options.policy)
     from barograph.audit.langchain_driver import LangChainDriver  # noqa: PLC0415 - an extra
 
-    return LangChainDriver(
-        agent,
-        store,
-        url=url,
-        policy=options.policy,
-        mode=options.mode,
-    )
+    return LangChainDriver.open(agent, store, options.policy, url=url, mode=options.mode)
 
 
 def _agents(recording: Recording, options: ReplayOptions, store: Store) -> dict[str, Agent]:
@@ -245,15 +247,16 @@ def _reply(call: RecordedCall) -> Reply:
 def _result(
     recording: Recording,
     options: ReplayOptions,
-    exchanges: Sequence[Exchange],
+    played: Played,
     read: Sequence[ReadRequest],
     wall_seconds: float,
 ) -> Replayed:
+    exchanges = played.exchanges
     facts = facts_of(options.model)
     prices = options.prices or (
         Price(write_ratio=facts.write_5m_ratio, read_ratio=facts.read_ratio),
     )
-    pairs = _paired(exchanges, read)
+    pairs = _paired(played, read)
     broken = broken_requests(exchanges)
     rewritten = _rewritten(recording, exchanges)
     named = {index for index, one in enumerate(pairs) if one is not None and one.named}
@@ -281,13 +284,13 @@ def _result(
     )
 
 
-def _paired(exchanges: Sequence[Exchange], read: Sequence[ReadRequest]) -> list[ReadRequest | None]:
-    """The log's request for each one received: the k-th of a session is the k-th of its log."""
-    queues: dict[str, Iterator[ReadRequest]] = {
-        session: iter([one for one in read if one.session == session])
-        for session in {exchange.session for exchange in exchanges}
+def _paired(played: Played, read: Sequence[ReadRequest]) -> list[ReadRequest | None]:
+    """The log's request for each one received: the k-th of an agent is the k-th of its path."""
+    queues: dict[tuple[str, str], Iterator[ReadRequest]] = {
+        place: iter([one for one in read if (one.session, one.path) == place])
+        for place in played.places.values()
     }
-    return [next(queues[exchange.session], None) for exchange in exchanges]
+    return [next(queues[played.places[exchange.session]], None) for exchange in played.exchanges]
 
 
 def _rewritten(recording: Recording, exchanges: Sequence[Exchange]) -> set[int]:
