@@ -8,6 +8,7 @@ answers, text in the middle of a round.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from typing import Any
 
 import anthropic
