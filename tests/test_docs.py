@@ -24,7 +24,7 @@ from barograph.cli import main
 from barograph.core import breakpoints, divergence, errors, events, ingest, parts, policy, verdict
 from barograph.core.engine import TRANSITIONS
 from barograph.simulator.switches import Switches
-from barograph.store import SessionInfo
+from barograph.store import SessionInfo, SqliteStore
 
 ROOT = Path(__file__).parent.parent
 TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
@@ -429,17 +429,14 @@ def run_page(page: str, folder: Path) -> None:
                 (folder / "oslo.jsonl").write_text(block["body"], "utf-8")
             case ["checked"]:
                 check_output(block["body"])
-    for value in names.values():
-        if type(value).__name__ == "Barograph":
-            value.close()
 
 
 def run_pytest(source: str, folder: Path) -> None:
     (folder / "test_agent.py").write_text(source, "utf-8")
-    args = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly", "test_agent.py"]
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", *args],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_agent.py"],
         cwd=folder,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
@@ -467,6 +464,13 @@ RUNNING = [name for name in NAMES if "<!-- runnable" in (ROOT / name).read_text(
 def test_what_a_page_shows_runs_as_shown(page, tmp_path, monkeypatch):
     from barograph.simulator import Reply, Simulator
 
+    opened: list[SqliteStore] = []
+    create = SqliteStore.__init__
+    monkeypatch.setattr(
+        SqliteStore,
+        "__init__",
+        lambda store, *args, **kwargs: opened.append(store) or create(store, *args, **kwargs),
+    )
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith(("LANGSMITH", "LANGCHAIN"))]:
         monkeypatch.delenv(name)
@@ -476,6 +480,8 @@ def test_what_a_page_shows_runs_as_shown(page, tmp_path, monkeypatch):
         monkeypatch.setenv("ANTHROPIC_API_KEY", "any")
         monkeypatch.setenv("BAROGRAPH_HOME", str(tmp_path / "home"))
         run_page(page, tmp_path)
+    for store in opened:  # a page need not close what it opened to show something else
+        store.close()
 
 
 if __name__ == "__main__":
