@@ -142,12 +142,12 @@ def _repair_of(codec: Codec, path: PathState, ruling: Ruling) -> tuple[int | Non
     """
     (call,) = results_in(ruling.parts)
     outcome = path.outcomes.get(call)
-    if outcome is not None and outcome.parts:
-        sendable = codec.sendable(outcome.parts)
+    sendable = codec.sendable(outcome.parts) if outcome is not None else ()
+    if outcome is not None and len(sendable) == 1 and results_in(sendable) == (call,):
         return (outcome.seq, ()) if sendable == outcome.parts else (None, sendable)
     text = None
     if outcome is not None:
-        text = failed(outcome.error or "")
+        text = failed(outcome.error) if outcome.error else None
     elif call in path.running:
         text = OUTCOME_UNKNOWN
     elif path.sees_tools and call in path.numbers:

@@ -67,8 +67,8 @@ class PathState(Struct, frozen=True):
         scope: what its cache entries depend on, under the header in force.
         attempt: tries of the current call.
         answer: the last response, until it comes back as a message.
-        outcomes: tool results by call id, until they come back as messages.
-        running: calls whose tool began and has not ended.
+        outcomes: tool results by call id, until the next response: a call may be asked for again.
+        running: calls whose tool began since the last response and has not ended.
         sees_tools: whether tool bodies of this path are logged at all.
         counted: how often each tool was called, in the order of the model's calls.
         numbers: number of each call of the last response among those of its tool.
@@ -202,8 +202,6 @@ def _planned(path: PathState, event: CallPlanned) -> PathState:
         round=event.round,
         attempt=0,
         answer=None,
-        outcomes={},
-        running=frozenset(),
         insured=event.insured,
     )
 
@@ -240,7 +238,10 @@ def _ended(path: PathState, seq: int, event: ToolEnded) -> PathState:
 
 
 def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) -> PathState:
-    path = _numbered(replace(path, phase="idle", answer=Source(seq, event.parts)), event.parts)
+    path = replace(
+        path, phase="idle", answer=Source(seq, event.parts), outcomes={}, running=frozenset()
+    )
+    path = _numbered(path, event.parts)
     plan, usage, cached = path.planned, event.usage, None
     if plan is None:
         return path
@@ -265,8 +266,8 @@ def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) 
 
 def _numbered(path: PathState, parts: Parts) -> PathState:
     """Number the calls of a response, tool by tool: a subagent is known by this number."""
-    counted, numbers = dict(path.counted), {}
+    counted, numbers = dict(path.counted), dict[str, int]()
     for part in parts:
         if isinstance(part, ToolCall):
             counted[part.name] = numbers[part.id] = counted.get(part.name, 0) + 1
-    return replace(path, counted=counted, numbers=numbers) if numbers else path
+    return replace(path, counted=counted, numbers=numbers)
