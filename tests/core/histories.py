@@ -172,6 +172,7 @@ _calls = st.builds(
 _kinds = st.sampled_from(
     ("plain",) * 4
     + ("unlogged", "missing", "late", "twice", "orphan", "raises", "empty", "image", "chatty")
+    + ("crashes", "vanishes", "fails", "babbles", "strays")
 )
 _works = st.builds(Work, _paths, st.lists(_kinds, min_size=1, max_size=4).map(tuple), _texts)
 _departures = st.one_of(
@@ -187,12 +188,39 @@ _departures = st.one_of(
     st.builds(Deliver, _paths, st.booleans()),
     st.builds(Restart, st.booleans()),
 )
-_moves = st.one_of(_says, _calls, _calls, _calls, _works, _works, _departures)
+_single = st.one_of(_says, _calls, _works, _departures).map(lambda move: [move])
 
 
-def journeys(most=14):
+def _round(path):
+    """A call that asks for tools, what becomes of them, and often what the caller does next."""
+    return st.tuples(
+        st.builds(
+            Call,
+            st.just(path),
+            known=st.booleans(),
+            texts=st.lists(_texts, max_size=2).map(tuple),
+            arguments=_arguments.filter(bool),
+            same_id=st.sampled_from((False,) * 5 + (True,)),
+            respelled=st.booleans(),
+        ),
+        st.builds(Work, st.just(path), st.lists(_kinds, min_size=1, max_size=4).map(tuple), _texts),
+        st.one_of(
+            st.none(),
+            st.builds(Restart, st.booleans()),
+            st.builds(Deliver, st.just(path), st.booleans()),
+            st.builds(Say, st.just(path), st.just(("go on",))),
+        ),
+    ).map(lambda moves: [move for move in moves if move is not None])
+
+
+_chunks = st.one_of(_single, _single, _single, *map(_round, (PATHS[0], *PATHS)))
+
+
+def journeys(most=10):
     """Any history at all."""
-    return st.lists(_moves, min_size=2, max_size=most).map(lambda moves: [*moves, Call("main")])
+    return st.lists(_chunks, min_size=2, max_size=most).map(
+        lambda chunks: [*itertools.chain(*chunks), Call("main")]
+    )
 
 
 def growing_journeys(most=8):
@@ -381,20 +409,23 @@ class Trip:
                     at=self.at, path=move.path, call_id=call.id, name="look", arguments="{}"
                 )
             )
+        if kind not in {"missing", "unlogged", "crashes"}:
+            failed = kind in {"raises", "fails"}
+            logged = {"babbles": (Text("no result"),), "strays": (result, ToolResult("other", ()))}
             self.session.take(
                 ToolReturned(
                     at=self.at,
                     path=move.path,
                     call_id=call.id,
                     name="look",
-                    parts=() if kind == "raises" else (result,),
-                    is_error=kind == "raises",
-                    error="OSError" if kind == "raises" else None,
+                    parts=() if failed else logged.get(kind, (result,)),
+                    is_error=failed,
+                    error="OSError" if failed else None,
                 )
             )
         if kind == "late":
             side.held.append((start, Incoming("tool", (result,), f"id-{next(self._ids)}")))
-        elif kind != "missing":
+        elif kind not in {"missing", "crashes", "vanishes", "fails", "babbles", "strays"}:
             self._add(move.path, "tool", *((result, result) if kind == "twice" else (result,)))
         if kind == "orphan":
             self._add(move.path, "tool", ToolResult("nobody", (Text("?"),)))

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from histories import MODEL, Call, Fork, Reconfigure, Rewind, Say, Trip, Work, travel
+from histories import MODEL, Call, Edit, Fork, Reconfigure, Restart, Rewind, Say, Trip, Work, travel
 
 from barograph.core.engine import TRANSITIONS, Append, Engine, Send
 from barograph.core.errors import SurfaceError
@@ -33,7 +33,7 @@ from barograph.core.inputs import (
 from barograph.core.parts import Opaque, Text, ToolCall, ToolResult
 from barograph.core.policy import Policy
 from barograph.core.state import State
-from barograph.core.texts import NO_RESULT
+from barograph.core.texts import NO_RESULT, NOT_STARTED, OUTCOME_UNKNOWN, failed
 from barograph.providers.anthropic.codec import AnthropicCodec
 
 HEADER = Header(model=MODEL)
@@ -223,6 +223,53 @@ def test_text_that_utf8_cannot_carry_is_logged_as_text_that_it_can():
     assert ended[0].parts[0].content == (Text("file \ufffd"),)
     trip.play([Call("main")])
     assert trip.calls[-1].events[1].same_as is not None
+
+
+# What closes a call that nobody answered, by what the log knows of it
+
+
+def closed(kind, *more):
+    moves = [Say("main", ("a",)), Call("main", arguments=("{}",)), Work("main", (kind,), "r")]
+    trip = travel([*moves, Say("main", ("b",)), Call("main", outcome="refuse"), *more])
+    return trip.calls[-1].send.surface.entries[2].parts[0].content
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        (),
+        (Restart(), Call("main")),
+        (Edit("main", 2, "B", later_stay=True), Call("main")),
+    ],
+    ids=["at once", "after a restart", "asked for again in another way"],
+)
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("crashes", OUTCOME_UNKNOWN),
+        ("vanishes", "r"),
+        ("fails", failed("OSError")),
+        ("babbles", NO_RESULT),
+        ("strays", NO_RESULT),
+        ("missing", NO_RESULT),
+    ],
+)
+def test_a_repair_says_what_the_log_knows_of_its_call(kind, content, more):
+    assert closed(kind, *more) == (Text(content),)
+
+
+def test_a_call_whose_tool_never_began_had_no_effect_where_tools_are_logged():
+    trip = travel([Say("main", ("a",)), Call("main", arguments=("{}",)), Work("main", ("plain",))])
+    trip.play([Call("main", arguments=("{}", "{}")), Work("main", ("plain", "missing"))])
+    trip.play([Call("main")])
+    last = trip.calls[-1].send.surface.entries[-1].parts[0]
+    assert last.content == (Text(NOT_STARTED),)
+
+
+def test_what_an_older_response_asked_for_is_not_judged_by_the_last_one():
+    trip = travel([Say("main", ("a",)), Call("main", arguments=("{}",)), Work("main", ("plain",))])
+    trip.play([Call("main", arguments=("{}",)), Rewind("main", 4), Call("main")])
+    assert trip.calls[-1].send.surface.entries[-1].parts[0].content == (Text(NO_RESULT),)
 
 
 # Histories that depart

@@ -1,0 +1,4 @@
+from hypothesis import Phase, settings
+
+# For `sabotage.py`: a failure is all it wants to see, not the smallest one.
+settings.register_profile("unshrunk", phases=(Phase.explicit, Phase.generate))
