@@ -21,7 +21,17 @@ from click.testing import CliRunner
 
 from barograph.audit import differences, explain, reading, segments, verify
 from barograph.cli import main
-from barograph.core import breakpoints, divergence, errors, events, ingest, parts, policy, verdict
+from barograph.core import (
+    breakpoints,
+    divergence,
+    errors,
+    events,
+    ingest,
+    parts,
+    policy,
+    texts,
+    verdict,
+)
 from barograph.core.engine import TRANSITIONS
 from barograph.simulator.switches import Switches
 from barograph.store import SessionInfo, SqliteStore
@@ -101,6 +111,14 @@ OWN = {
     "Mark.segment": "the segment it stands on",
     "Mark.block": "index of the block in the segment",
 }
+ARGUMENTS = {
+    "SESSION": "An id, a beginning of one that fits no other, or `latest`.",
+    "[SESSION]": "The same; all sessions without it.",
+    "CALL": "Number of a call.",
+    "[CALL]": "Number of a call; all calls without it.",
+    "[OTHER]": "Number of a later call.",
+    "PATH...": "Recordings, or folders that hold some.",
+}
 
 
 # Written from the code
@@ -127,7 +145,7 @@ def type_in_words(hint: Any) -> str:  # noqa: PLR0911 - one arm for each kind of
 def described(kind: type) -> tuple[str, dict[str, str]]:
     """The text of a class's docstring without its attributes, and what it says of each."""
     text = inspect.getdoc(kind) or ""
-    head, _, tail = text.partition("\nAttributes:\n")
+    head, _, tail = text.partition("\nRaises:\n")[0].partition("\nAttributes:\n")
     found: dict[str, str] = {}
     for line in tail.splitlines():
         if match := re.match(r"    (\w+): (.*)", line):
@@ -192,6 +210,17 @@ def generated_transitions() -> str:
     return "\n".join(lines) + "\n"
 
 
+def generated_repairs() -> str:
+    rows = (
+        ("the tool was not started", texts.NOT_STARTED),
+        ("it was started and did not end", texts.OUTCOME_UNKNOWN),
+        ("it raised", texts.failed("ValueError: ...")),
+        ("nothing", texts.NO_RESULT),
+    )
+    lines = [f"| {known} | `{text}` |" for known, text in rows]
+    return "\n".join(["| What the log knows | Text |", "|---|---|", *lines]) + "\n"
+
+
 def generated_policy() -> str:
     return table_of(policy.Policy) + "\n"
 
@@ -240,7 +269,8 @@ def options_table(name: str) -> str:
     lines = ["| Argument or option | Meaning |", "|---|---|"]
     for param in commands()[name].params:
         if isinstance(param, click.Argument):
-            shown, meaning = param.make_metavar(click.Context(commands()[name])), ""
+            shown = param.make_metavar(click.Context(commands()[name]))
+            meaning = ARGUMENTS[shown]
         else:
             assert isinstance(param, click.Option)
             shown = "/".join(param.opts)
@@ -423,25 +453,10 @@ def run_page(page: str, folder: Path) -> None:
         match (block["mark"] or "").split():
             case ["runnable"]:
                 exec(compile(block["body"], page, "exec"), names)  # noqa: S102 - our own page
-            case ["runnable", "pytest"]:
-                run_pytest(block["body"], folder)
             case ["recording"]:
                 (folder / "oslo.jsonl").write_text(block["body"], "utf-8")
             case ["checked"]:
                 check_output(block["body"])
-
-
-def run_pytest(source: str, folder: Path) -> None:
-    (folder / "test_agent.py").write_text(source, "utf-8")
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_agent.py"],
-        cwd=folder,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def check_output(shown: str) -> None:
@@ -455,6 +470,22 @@ def check_output(shown: str) -> None:
         elif line.strip() not in ("", "..."):
             before, found, output = output.partition(line)
             assert found, f"{command}: {line!r} is not in what follows:\n{output or before}"
+
+
+def test_the_test_file_shown_passes(tmp_path):
+    blocks = FENCE.finditer((ROOT / "docs/howto.md").read_text("utf-8"))
+    (source,) = (block["body"] for block in blocks if block["mark"] == "runnable pytest")
+    (tmp_path / "test_agent.py").write_text(source, "utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_agent.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 RUNNING = [name for name in NAMES if "<!-- runnable" in (ROOT / name).read_text("utf-8")]
