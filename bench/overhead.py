@@ -1,9 +1,9 @@
-"""Our own time inside the wraps, at different lengths of history, by in-process timers of this thread (so that a busy
-machine counts for little).
+"""Our own time inside the wraps, at different lengths of history.
 
-Each call appends one round to the history and asks the middleware for the request; the handler is
-timed apart and answers at once. What looks at the bytes on the wire (splitting, comparing, hashing
-the body) is reported on its own, beside what the stock client spends on building them.
+Timers count the CPU time of this thread, so that a busy machine matters little. Each call appends
+one round to the history and asks the middleware for the request; the handler answers at once and is
+timed apart. What looks at the bytes on the wire (splitting, comparing, hashing the body) is
+reported on its own, beside what the stock client spends on building them.
 """
 
 import json
@@ -22,73 +22,82 @@ from barograph.store import MemoryStore
 
 _LENGTHS = (50, 500, 2000, 5000)
 _CALLS = 60
+_WARM_UP = 5
+_LOOKS_EVERY = 20
 _RESULT = "line of a tool result\n" * 40
+
+
+class Bench:
+    """One history of a given length, and what each part of a call costs in milliseconds."""
+
+    def __init__(self, length: int) -> None:
+        self.model = ChatAnthropic(
+            model="claude-opus-4-8", api_key=SecretStr("none"), max_tokens=1024
+        )
+        self.middleware = Barograph(MemoryStore(), session="bench")
+        self.history: list[AnyMessage] = [HumanMessage("begin", id="h")]
+        while len(self.history) < length:
+            self.history += [_answer(len(self.history)), _result(len(self.history) + 1)]
+        self.ours: list[float] = []
+        self.wire: list[float] = []
+        self.payload: list[float] = []
+        self._inner = 0.0
+        self._looks = False
+
+    def run(self) -> None:
+        """Make the calls."""
+        for number in range(_CALLS):
+            self._looks = number % _LOOKS_EVERY == _LOOKS_EVERY - 1
+            request: ModelRequest[Any] = ModelRequest(
+                model=self.model,
+                messages=list(self.history),
+                system_message=SystemMessage("rules " * 500),
+                tools=[],
+            )
+            began = time.thread_time()
+            response = self.middleware.wrap_model_call(request, self._handle)
+            self.ours.append((time.thread_time() - began - self._inner) * 1000)
+            self.history += [response.result[0], _result(len(self.history) + 1)]
+
+    def _handle(self, request: ModelRequest[Any]) -> ModelResponse[Any]:
+        began = time.thread_time()
+        if self._looks:
+            self._look(request)
+        answer = _answer(len(self.history))
+        self._inner = time.thread_time() - began
+        return ModelResponse(result=[answer])
+
+    def _look(self, request: ModelRequest[Any]) -> None:
+        """Build the body as the client does, and show it to the hook."""
+        began = time.thread_time()
+        messages = [request.system_message, *request.messages]
+        body = self.model._get_request_payload(messages)  # noqa: SLF001 - what we are compared with
+        self.payload.append((time.thread_time() - began) * 1000)
+        data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        watch = WATCH.get()
+        began = time.thread_time()
+        if watch is not None:
+            watch.on_body(data)
+        self.wire.append((time.thread_time() - began) * 1000)
 
 
 def main() -> None:
     """Print a row for each length, then what each further message costs."""
-    print(f"{'messages':>9} {'ours p50 ms':>12} {'p99 ms':>8} {'wire p50 ms':>12} {'payload ms':>11}")
+    print(f"{'messages':>9} {'ours p50 ms':>12} {'p99 ms':>8} {'wire ms':>9} {'payload ms':>11}")
     medians = {}
     for length in _LENGTHS:
-        ours, wire, payload = _measure(length)
+        bench = Bench(length)
+        bench.run()
+        ours = sorted(bench.ours[_WARM_UP:])
         medians[length] = statistics.median(ours)
-        p99 = sorted(ours)[int(len(ours) * 0.99)]
+        wire, payload = statistics.median(bench.wire), statistics.median(bench.payload)
         print(
-            f"{length:>9} {medians[length]:>12.3f} {p99:>8.3f} "
-            f"{statistics.median(wire):>12.3f} {payload:>11.1f}"
+            f"{length:>9} {medians[length]:>12.3f} {ours[int(len(ours) * 0.99)]:>8.3f} "
+            f"{wire:>9.2f} {payload:>11.1f}"
         )
     first, last = _LENGTHS[0], _LENGTHS[-1]
     slope = (medians[last] - medians[first]) / (last - first) * 1e6
-    print(f"each further message: {slope:.0f} ns (goal 20); at 2 000: goal 0.3 ms")
-
-
-def _measure(length: int) -> tuple[list[float], list[float], float]:
-    model = ChatAnthropic(  # type: ignore[call-arg]
-        model="claude-opus-4-8", api_key=SecretStr("none"), max_tokens=1024
-    )
-    middleware = Barograph(MemoryStore(), session="bench")
-    history: list[AnyMessage] = [HumanMessage("begin", id="h")]
-    while len(history) < length:
-        history += _round(len(history))
-    ours: list[float] = []
-    wire: list[float] = []
-    payload = 0.0
-    for call in range(_CALLS):
-        inner = 0.0
-
-        def handle(request: ModelRequest[Any]) -> ModelResponse[Any]:
-            nonlocal inner, payload
-            began = time.thread_time()
-            if call % 20 == 0:
-                messages = [request.system_message, *request.messages]
-                body = model._get_request_payload(messages)  # noqa: SLF001 - what is compared with
-                payload = (time.thread_time() - began) * 1000
-                data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-                watch = WATCH.get()
-                if watch is not None:
-                    at = time.thread_time()
-                    watch.on_body(data)
-                    wire.append((time.thread_time() - at) * 1000)
-            answer = _answer(len(history))
-            inner = time.thread_time() - began
-            return ModelResponse(result=[answer])
-
-        request: ModelRequest[Any] = ModelRequest(
-            model=model,
-            messages=list(history),
-            system_message=SystemMessage("rules " * 500),
-            tools=[],
-        )
-        began = time.thread_time()
-        response = middleware.wrap_model_call(request, handle)
-        ours.append((time.thread_time() - began - inner) * 1000)
-        history.append(response.result[0])
-        history.append(_result(len(history)))
-    return ours[5:], wire[1:] or wire, payload
-
-
-def _round(number: int) -> list[AnyMessage]:
-    return [_answer(number), _result(number + 1)]
+    print(f"each further message: {slope:.0f} ns (goal 20); at 2 000 messages: goal 0.3 ms")
 
 
 def _answer(number: int) -> AIMessage:
