@@ -169,12 +169,7 @@ def test_a_log_of_a_newer_schema(run, damaged):
 
 def test_a_store_that_is_busy_while_it_is_opened(run, damaged, monkeypatch):
     path = damaged("UPDATE sessions SET calls = calls")
-    opened = SqliteStore.__init__
-    monkeypatch.setattr(
-        SqliteStore,
-        "__init__",
-        lambda self, path: opened(self, path, busy_timeout_seconds=0.05),
-    )
+    monkeypatch.setenv("BAROGRAPH_STORE__BUSY_TIMEOUT_SECONDS", "0.05")
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("PRAGMA locking_mode = EXCLUSIVE")
     holder.execute("BEGIN EXCLUSIVE")

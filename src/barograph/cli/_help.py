@@ -39,7 +39,7 @@ _STORE: Final = click.option(
     "store_path",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="The store to read; by default your own, in $BAROGRAPH_HOME or the user's data folder.",
+    help="The store to read; by default the one that `barograph config show` names.",
 )
 
 

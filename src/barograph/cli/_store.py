@@ -15,7 +15,7 @@ def store_path_of(given: Path | None) -> Path:
     """The path given, with `~` meaning the user's folder; the default store where none is.
 
     Raises:
-        SettingsError: the environment names a folder that cannot be used.
+        SettingsError: a settings file or a variable cannot be used.
     """
     from barograph.settings import default_store_path
 
@@ -30,17 +30,20 @@ def open_to_read(given: Path | None) -> Iterator["Store"]:
         StoreUnavailable: there is none, or it cannot be used.
         StoreBusy: another writer holds it.
         LogError: it is damaged, or of a newer version.
+        SettingsError: a settings file or a variable cannot be used.
     """
+    from barograph.settings import current_settings
     from barograph.store import SqliteStore
 
-    path = store_path_of(given)
+    settings = current_settings().store
+    path = settings.path if given is None else given.expanduser()
     if not path.exists():
         raise StoreUnavailable(
             f"There is no store at {path}.",
             next_step="Name one with --store PATH; an agent creates it on its first call.",
             path=str(path),
         )
-    store = SqliteStore(path)
+    store = SqliteStore(path, busy_timeout_seconds=settings.busy_timeout_seconds)
     try:
         yield store
     finally:
