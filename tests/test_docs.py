@@ -118,6 +118,7 @@ ARGUMENTS = {
     "[CALL]": "Number of a call; all calls without it.",
     "[OTHER]": "Number of a later call.",
     "PATH...": "Recordings, or folders that hold some.",
+    "{show}": "What to do; there is one so far.",
 }
 
 
