@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from hypothesis import currently_in_test_context, note
 from hypothesis import strategies as st
 
 from barograph.core.engine import Engine, Send
@@ -73,6 +74,7 @@ class Call:
 
     path: str
     known: bool = True
+    fresh_ids: bool = True
     client: str = "plain"
     outcome: str = "answer"
     attempts: int = 1
@@ -112,6 +114,14 @@ class Rewind:
 
 
 @dataclass(frozen=True)
+class Drop:
+    """The caller takes the last messages off, perhaps in the middle of a tool group."""
+
+    path: str
+    count: int
+
+
+@dataclass(frozen=True)
 class Edit:
     """The caller rewrites one message, and perhaps lets the later ones stay."""
 
@@ -145,108 +155,146 @@ class Restart:
     forgetful: bool = True
 
 
-_paths = st.sampled_from((PATHS[0], PATHS[0], PATHS[0], PATHS[1]))
-_texts = st.one_of(st.sampled_from(ODD_TEXTS), st.text(max_size=8))
-_says = st.builds(Say, _paths, st.lists(_texts, min_size=0, max_size=3).map(tuple), st.booleans())
-_arguments = st.one_of(
-    st.just(()),
-    st.lists(st.sampled_from(ODD_ARGUMENTS), min_size=1, max_size=3).map(tuple),
-    st.integers(4, 30).map(lambda count: ('{"n": 1.0}',) * count),
+_CLIENTS = ("plain",) * 8 + ("shuffled", "spaced", "edited", "broken", "tooled")
+_OUTCOMES = ("answer",) * 8 + ("refuse", "abandon", "unsent")
+_USAGES = ("honest",) * 5 + ("none", "nothing cached", "tiny")
+_GAPS = (1.0,) * 5 + (20.0, 400.0, 4000.0)
+_KINDS = (
+    *("plain", "unlogged", "missing", "late", "twice", "orphan", "raises", "empty", "image"),
+    *("chatty", "crashes", "vanishes", "fails", "babbles", "strays"),
 )
-_calls = st.builds(
-    Call,
-    _paths,
-    known=st.booleans(),
-    client=st.sampled_from(("plain",) * 6 + ("shuffled", "spaced", "edited", "broken", "tooled")),
-    outcome=st.sampled_from(("answer",) * 6 + ("refuse", "abandon", "unsent")),
-    attempts=st.sampled_from((1, 1, 1, 2)),
-    texts=st.lists(_texts, max_size=2).map(tuple),
-    thinking=st.booleans(),
-    arguments=_arguments,
-    same_id=st.sampled_from((False,) * 5 + (True,)),
-    usage=st.sampled_from(("honest",) * 4 + ("none", "nothing cached", "tiny")),
-    respelled=st.booleans(),
-    gap_seconds=st.sampled_from((1.0, 20.0, 400.0, 4000.0)),
-    reserved=st.sampled_from((0, 0, 0, 1, 2, 3, 4)),
-)
-_kinds = st.sampled_from(
-    ("plain",) * 4
-    + ("unlogged", "missing", "late", "twice", "orphan", "raises", "empty", "image", "chatty")
-    + ("crashes", "vanishes", "fails", "babbles", "strays")
-)
-_works = st.builds(Work, _paths, st.lists(_kinds, min_size=1, max_size=4).map(tuple), _texts)
-_departures = st.one_of(
-    st.builds(Rewind, _paths, st.integers(0, 8)),
-    st.builds(Edit, _paths, st.integers(0, 9), _texts, st.booleans()),
-    st.builds(Fork, _paths, st.integers(1, 4)),
-    st.builds(
-        Reconfigure,
-        _paths,
-        st.sampled_from(("system", "tools", "model", "parameters")),
-        st.integers(0, 2),
-    ),
-    st.builds(Deliver, _paths, st.booleans()),
-    st.builds(Restart, st.booleans()),
-)
-_single = st.one_of(_says, _calls, _works, _departures).map(lambda move: [move])
 
 
-def _round(path):
-    """A call that asks for tools, what becomes of them, and often what the caller does next."""
-    return st.tuples(
-        st.builds(
-            Call,
-            st.just(path),
-            known=st.booleans(),
-            texts=st.lists(_texts, max_size=2).map(tuple),
-            arguments=_arguments.filter(bool),
-            same_id=st.sampled_from((False,) * 5 + (True,)),
-            respelled=st.booleans(),
-        ),
-        st.builds(Work, st.just(path), st.lists(_kinds, min_size=1, max_size=4).map(tuple), _texts),
-        st.one_of(
-            st.none(),
-            st.builds(Restart, st.booleans()),
-            st.builds(Deliver, st.just(path), st.booleans()),
-            st.builds(Say, st.just(path), st.just(("go on",))),
-        ),
-    ).map(lambda moves: [move for move in moves if move is not None])
+def _wander(rng, length):
+    """A history of so many scenes, each a few moves on one path."""
+    scenes = (_ask, _ask, _round, _round, _round, _depart, _depart, _reconfigure, _single)
+    moves = []
+    for _ in range(length):
+        path = rng.choice((PATHS[0], PATHS[0], PATHS[0], PATHS[1]))
+        moves += rng.choice(scenes)(rng, path)
+    return [*moves, Call("main")]
 
 
-_chunks = st.one_of(_single, _single, _single, *map(_round, (PATHS[0], *PATHS)))
+def _ask(rng, path):
+    texts = tuple(_text(rng) for _ in range(rng.randint(0, 2)))
+    moves = [Say(path, texts, rng.random() < 0.2), _call(rng, path)]
+    return moves if rng.random() < 0.8 else moves[:1]
+
+
+def _round(rng, path):
+    """A call that asks for tools, what becomes of them, and what the caller does next."""
+    moves = [_call(rng, path, asks=True), _work(rng, path)]
+    match rng.randint(0, 6):
+        case 0:
+            moves.append(Restart(forgetful=rng.random() < 0.5))
+        case 1:
+            moves.append(Deliver(path, rng.random() < 0.5))
+        case 2:
+            moves.append(Say(path, (_text(rng),)))
+        case 3:
+            moves += [_call(rng, path), Deliver(path, rng.random() < 0.5), _call(rng, path)]
+        case 4:
+            moves += [_call(rng, path), Drop(path, rng.randint(1, 4)), _call(rng, path)]
+    return moves
+
+
+def _depart(rng, path):
+    move = rng.choice(
+        (
+            Rewind(path, rng.randint(0, 8)),
+            Drop(path, rng.randint(1, 3)),
+            Edit(path, rng.randint(0, 9), _text(rng), rng.random() < 0.5),
+            Edit(path, -1, "tail  ", later_stay=False),
+            Fork(path, rng.randint(1, 4)),
+        )
+    )
+    return [move, _call(rng, path)] if rng.random() < 0.8 else [move]
+
+
+def _reconfigure(rng, path):
+    what = rng.choice(("system", "tools", "model", "parameters"))
+    return [Reconfigure(path, what, rng.randint(0, 2)), _call(rng, path)]
+
+
+def _single(rng, path):
+    return [
+        rng.choice(
+            (
+                _call(rng, path),
+                _work(rng, path),
+                Deliver(path, rng.random() < 0.5),
+                Restart(forgetful=rng.random() < 0.5),
+            )
+        )
+    ]
+
+
+def _call(rng, path, *, asks=False):
+    return Call(
+        path,
+        known=rng.random() < 0.5,
+        fresh_ids=rng.random() < 0.5,
+        client="plain" if asks else rng.choice(_CLIENTS),
+        outcome="answer" if asks else rng.choice(_OUTCOMES),
+        attempts=rng.choice((1, 1, 1, 2)),
+        texts=tuple(_text(rng) for _ in range(rng.randint(0, 2))),
+        thinking=rng.random() < 0.3,
+        arguments=_arguments(rng) if asks or rng.random() < 0.2 else (),
+        same_id=rng.random() < 0.1,
+        usage=rng.choice(_USAGES),
+        respelled=rng.random() < 0.5,
+        gap_seconds=rng.choice(_GAPS),
+        reserved=rng.choice((0, 0, 0, 0, 1, 2, 3, 4)),
+    )
+
+
+def _work(rng, path):
+    kinds = tuple(rng.choice(("plain", *_KINDS)) for _ in range(rng.randint(1, 4)))
+    return Work(path, kinds, _text(rng))
+
+
+def _arguments(rng):
+    if rng.random() < 0.2:
+        return ('{"n": 1.0}',) * rng.randint(4, 30)
+    return tuple(rng.choice(ODD_ARGUMENTS) for _ in range(rng.randint(1, 4)))
+
+
+def _text(rng):
+    if rng.random() < 0.7:
+        return rng.choice(ODD_TEXTS)
+    return "".join(
+        chr(rng.choice((rng.randint(1, 127), rng.randint(0x80, 0xD7FF)))) for _ in "1234"
+    )
 
 
 def journeys(most=10):
     """Any history at all."""
-    return st.lists(_chunks, min_size=2, max_size=most).map(
-        lambda chunks: [*itertools.chain(*chunks), Call("main")]
-    )
+    rngs = st.randoms(use_true_random=False)
+    return st.builds(_wander, rngs, st.integers(1, most))
 
 
-def growing_journeys(most=8):
+def _grow(rng, rounds):
+    moves = [Say("main", ("begin",))]
+    for _ in range(rounds):
+        call = Call(
+            "main",
+            known=rng.random() < 0.5,
+            texts=tuple(_text(rng) for _ in range(rng.randint(0, 2))),
+            thinking=rng.random() < 0.3,
+            arguments=_arguments(rng) if rng.random() < 0.8 else (),
+            respelled=rng.random() < 0.5,
+        )
+        moves += [call, Work("main", ("plain", "plain", "unlogged", "image"), _text(rng))]
+        if rng.random() < 0.3:
+            moves.append(Say("main", ("more",)))
+        if rng.random() < 0.2:
+            moves.append(Restart(forgetful=rng.random() < 0.5))
+    return [*moves, Call("main")]
+
+
+def growing_journeys(most=7):
     """Histories that only grow, whose header stays, and whose usage is told."""
-    calls = st.builds(
-        Call,
-        st.just("main"),
-        known=st.booleans(),
-        texts=st.lists(_texts, max_size=2).map(tuple),
-        thinking=st.booleans(),
-        arguments=_arguments,
-        respelled=st.booleans(),
-    )
-    rounds = st.tuples(
-        calls,
-        st.builds(Work, st.just("main"), st.just(("plain", "plain", "unlogged", "image"))),
-        st.one_of(st.none(), st.builds(Say, st.just("main"), st.just(("more",)))),
-        st.one_of(st.none(), st.none(), st.builds(Restart, st.booleans())),
-    )
-    return st.lists(rounds, min_size=1, max_size=most).map(
-        lambda all_rounds: [
-            Say("main", ("begin",)),
-            *(move for one in all_rounds for move in one if move is not None),
-            Call("main"),
-        ]
-    )
+    return st.builds(_grow, st.randoms(use_true_random=False), st.integers(1, most))
 
 
 policies = st.builds(
@@ -336,7 +384,9 @@ class Trip:
         is_known = (
             move.known and side.given is not None and side.history[: len(side.given)] == side.given
         )
-        shown = side.history[len(side.given) :] if is_known else self._with_fresh_ids(side.history)
+        shown = side.history[len(side.given) :] if is_known else list(side.history)
+        if not is_known and move.fresh_ids:
+            shown = self._with_fresh_ids(shown)
         wanted = CallWanted(
             at=self.at,
             path=move.path,
@@ -443,6 +493,11 @@ class Trip:
         side.history = side.history[: len(side.history) * move.eighths // 8]
         side.held, side.asked = [], ()
 
+    def _drop(self, move):
+        side = self.sides[move.path]
+        side.history = side.history[: -move.count]
+        side.asked = ()
+
     def _edit(self, move):
         side = self.sides[move.path]
         if side.history:
@@ -480,6 +535,8 @@ class Trip:
 
 def travel(moves, **options):
     """Play a journey."""
+    if currently_in_test_context():
+        note(f"moves = {moves}")
     return Trip(**options).play(moves)
 
 
