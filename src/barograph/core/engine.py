@@ -160,7 +160,7 @@ class Engine:
             header_block=block,
             header_chars=count_header_chars(self.codec, header.system, header.tools),
             segments=surface.segments,
-            scope=_expected_scope(self.codec, path, surface, header),
+            scope=_expected_scope(self.codec, path, surface, header).with_images(surface.images),
             ledger=path.ledger,
             at=given.at,
             facts=self.codec.facts_of(header.model),

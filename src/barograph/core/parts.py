@@ -106,3 +106,11 @@ def texts_in(parts: Iterable[Part]) -> Iterator[str]:
             yield part.text
         elif isinstance(part, ToolCall):
             yield part.arguments
+
+
+def count_images(parts: Iterable[Part]) -> int:
+    """Images in these parts, tool results included."""
+    return sum(
+        count_images(part.content) if isinstance(part, ToolResult) else isinstance(part, Image)
+        for part in parts
+    )

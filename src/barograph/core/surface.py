@@ -28,7 +28,7 @@ from barograph.core.cuts import Pairing
 from barograph.core.errors import LogCorrupt, SurfaceError, UnpairedToolCall
 from barograph.core.events import Breakpoint, Event, HeaderSet, MessageSeen, Replaced, Ttl
 from barograph.core.model import Codec
-from barograph.core.parts import Part, Parts, Role
+from barograph.core.parts import Part, Parts, Role, count_images
 from barograph.core.trail import Trail
 
 
@@ -48,6 +48,7 @@ class Surface(Struct, frozen=True):
         entries: messages in the order sent.
         segments: their blocks, in wire order.
         messages: number of wire messages (neighbouring user-side entries share one).
+        images: number of images in them: one more or less anywhere costs the message cache.
     """
 
     header: HeaderSet | None = None
@@ -55,6 +56,7 @@ class Surface(Struct, frozen=True):
     entries: Trail[Entry] = Trail()
     segments: Trail[Segment] = Trail()
     messages: int = 0
+    images: int = 0
 
     def appended(self, codec: Codec, entry: Entry) -> "Surface":
         """This surface with one more entry at its end."""
@@ -75,16 +77,25 @@ class Surface(Struct, frozen=True):
             entries=self.entries.extended((entry,)),
             segments=self.segments.extended(new),
             messages=message + 1,
+            images=self.images + count_images(entry.parts),
         )
 
     def cut(self, keep: int) -> "Surface":
         """The first `keep` entries."""
         if keep == len(self.entries):
             return self
-        blocks = sum(len(entry.parts) for entry in self.entries.span(keep))
+        gone = self.entries.span(keep)
+        blocks = sum(len(entry.parts) for entry in gone)
+        images = self.images - sum(count_images(entry.parts) for entry in gone)
         segments = self.segments.cut(len(self.segments) - blocks)
         messages = segments[-1].message + 1 if len(segments) else 0
-        return replace(self, entries=self.entries.cut(keep), segments=segments, messages=messages)
+        return replace(
+            self,
+            entries=self.entries.cut(keep),
+            segments=segments,
+            messages=messages,
+            images=images,
+        )
 
     def replaced(self, codec: Codec, seq: int, event: Replaced) -> "Surface":
         """This surface with a run of entries hidden.

@@ -1,5 +1,6 @@
 """One model call, one tool run: what is logged before, during and after."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -8,6 +9,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphBubbleUp
 
 from barograph.core.canonical import dump_json
+from barograph.core.errors import SurfaceError
 from barograph.core.inputs import Answered, Refused, ToolReturned, ToolStarted
 from barograph.core.parts import Parts
 from barograph.langchain.messages import read_message
@@ -17,6 +19,7 @@ from barograph.langchain.wire import WATCH, Watch, install
 from barograph.providers.anthropic.usage import usage_of_langchain
 
 _SHOWN_CHARS = 2000
+_log = logging.getLogger("barograph")
 
 
 class ModelCall:
@@ -51,6 +54,8 @@ class ModelCall:
         except GraphBubbleUp:
             raise
         except Exception as error:
+            if self._watch.stopped_by is not None:
+                raise self._watch.stopped_by from error
             self._refuse(error)
             raise
         finally:
@@ -68,7 +73,7 @@ class ModelCall:
             stop_reason = message.response_metadata.get("stop_reason")
         else:
             parts, usage, stop_reason = (), None, None
-        self._track.session.take(
+        self._note(
             Answered(
                 at=self._clock(),
                 path=self._track.path,
@@ -81,17 +86,22 @@ class ModelCall:
         )
 
     def _record(self, body: bytes) -> None:
-        self._track.session.leave(
-            at=self._clock(),
-            path=self._track.path,
-            header=self._prepared.header,
-            body=body,
-            observed=True,
-        )
+        with _going_on(self._track):
+            self._track.session.leave(
+                at=self._clock(),
+                path=self._track.path,
+                header=self._prepared.header,
+                body=body,
+                observed=True,
+            )
+
+    def _note(self, given: Answered | Refused) -> None:
+        with _going_on(self._track):
+            self._track.session.take(given)
 
     def _refuse(self, error: Exception) -> None:
         status = getattr(error, "status_code", None)
-        self._track.session.take(
+        self._note(
             Refused(
                 at=self._clock(),
                 path=self._track.path,
@@ -154,6 +164,15 @@ class ToolRun:
                 error=error,
             )
         )
+
+
+@contextmanager
+def _going_on(track: Track) -> Iterator[None]:
+    """Keep a defect of our bookkeeping from becoming the agent's: one loud line, and go on."""
+    try:
+        yield
+    except SurfaceError as error:
+        _log.error("barograph: %s of session %s: %s", track.path, track.session.id, error)
 
 
 def _answer_in(response: Any) -> AIMessage | None:

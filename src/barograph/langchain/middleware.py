@@ -52,10 +52,11 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         engine = Engine(AnthropicCodec(respell_arguments=True), self.policy)
         self._places = Places(self.store, engine, session=session, clock=clock)
         self._clock = clock
+        self._left_alone: set[str] = set()
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Send the surface instead of the history; log the request, its bytes and the answer."""
-        if not _is_governed(request.model):
+        if not self._governs(request.model):
             return handler(request)
         track = self._places.of_call(request.messages)
         call = ModelCall(track, request, clock=self._clock, is_async=False)
@@ -66,7 +67,7 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """The same for async agents."""
-        if not _is_governed(request.model):
+        if not self._governs(request.model):
             return await handler(request)
         track = self._places.of_call(request.messages)
         call = ModelCall(track, request, clock=self._clock, is_async=True)
@@ -97,14 +98,16 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         """Close the store."""
         self.store.close()
 
-
-def _is_governed(model: Any) -> bool:
-    """Whether requests of this model can be derived; says once what cannot."""
-    if isinstance(model, ChatAnthropic):
-        return True
-    warnings.warn(
-        f"Barograph leaves calls of {type(model).__name__} as they are: it knows the Anthropic "
-        "Messages format only, so far.",
-        stacklevel=3,
-    )
-    return False
+    def _governs(self, model: Any) -> bool:
+        """Whether requests of this model can be derived; says once of each kind what cannot."""
+        if isinstance(model, ChatAnthropic):
+            return True
+        kind = type(model).__name__
+        if kind not in self._left_alone:
+            self._left_alone.add(kind)
+            warnings.warn(
+                f"Barograph leaves calls of {kind} as they are: it knows the Anthropic Messages "
+                "format only, so far.",
+                stacklevel=3,
+            )
+        return False

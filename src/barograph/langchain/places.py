@@ -8,7 +8,7 @@ a `ContextVar` set around the tool body, so it does not matter which child start
 write into the parent's session, whatever store their own middleware names.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -58,7 +58,7 @@ class Places:
     ) -> None:
         self._store, self._engine, self._clock = store, engine, clock
         self._only = session
-        self._nameless = _new_name()
+        self._nameless: deque[Track] = deque(maxlen=_KEPT_OPEN)
         self._tracks: OrderedDict[tuple[str, str], Track] = OrderedDict()
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._lock = RLock()
@@ -70,15 +70,16 @@ class Places:
             parent = _parent_of(thread)
             if parent is not None:
                 track = self._track(parent.session, _child_path(parent, namespace))
-                if track.continues(messages):
-                    return track
-                # another conversation in the same tool call
-                return self._track(parent.session, f"{track.path}~{_tag(messages)}")
-            path = node_path("main", namespace)
-            track = self._track(self._open(self._name(thread)), path)
-            if thread is None and self._only is None and not track.continues(messages):
-                self._nameless = _new_name()
-                track = self._track(self._open(self._nameless), path)
+                is_other = not track.continues(messages)
+            else:
+                path = node_path("main", namespace)
+                if thread is None and self._only is None:
+                    return self._nameless_track(path, messages)
+                track = self._track(self._open(self._only or thread or ""), path)
+                # nodes that run side by side share a name; a rewind of an idle one is a rewind
+                is_other = track.is_busy and not track.continues(messages)
+            if is_other:
+                return self._track(track.session, f"{track.path}~{_tag(messages)}")
             return track
 
     def of_tool(self, call_id: str) -> Track:
@@ -86,18 +87,33 @@ class Places:
         thread, namespace = _here()
         with self._lock:
             parent = _parent_of(thread)
-            if parent is None:
-                return self._track(self._open(self._name(thread)), node_path("main", namespace))
-            base = _child_path(parent, namespace)
-            asking = [
-                name
-                for name, path in parent.session.state.paths.items()
-                if name.partition("~")[0] == base and call_id in path.numbers
-            ]
-            return self._track(parent.session, asking[0] if asking else base)
+            if parent is not None:
+                return self._asking(parent.session, _child_path(parent, namespace), call_id)
+            path = node_path("main", namespace)
+            if thread is None and self._only is None:
+                for track in reversed(self._nameless):
+                    if call_id in track.session.state.path(track.path).numbers:
+                        return track
+                return self._nameless_track(path, ())
+            return self._asking(self._open(self._only or thread or ""), path, call_id)
 
-    def _name(self, thread: str | None) -> str:
-        return self._only or thread or self._nameless
+    def _asking(self, session: Session, base: str, call_id: str) -> Track:
+        """The conversation under a path that asked for a tool call."""
+        asking = [
+            name
+            for name, path in session.state.paths.items()
+            if name.partition("~")[0] == base and call_id in path.numbers
+        ]
+        return self._track(session, asking[0] if asking else base)
+
+    def _nameless_track(self, path: str, messages: Sequence[BaseMessage]) -> Track:
+        """The track of a history that comes without a thread: known by what it says."""
+        for track in reversed(self._nameless):
+            if track.path == path and messages and track.extends(messages):
+                return track
+        track = self._track(self._open(f"session-{uuid4()}"), path)
+        self._nameless.append(track)
+        return track
 
     def _track(self, session: Session, path: str) -> Track:
         key = (session.id, path)
@@ -166,10 +182,6 @@ def _tag(messages: Sequence[BaseMessage]) -> str:
     """Four hex digits that tell conversations of one tool call apart by how they begin."""
     first: Any = messages[0]
     return digest(encode_parts(read_message(first).incoming.parts)).hex()[:4]
-
-
-def _new_name() -> str:
-    return f"session-{uuid4()}"
 
 
 def _keep(held: OrderedDict[Any, Any], key: object) -> None:

@@ -45,8 +45,19 @@ class Track:
         self._tools: Tools | None = None
 
     def continues(self, messages: Sequence[BaseMessage]) -> bool:
-        """Whether this history has anything to do with the one before."""
-        return not self._given or (bool(messages) and messages[0] == self._given[0])
+        """Whether this history begins as the one before did, whatever the ids of its messages."""
+        if not self._given:
+            return True
+        return bool(messages) and _says_the_same(messages[0], self._given[0])
+
+    def extends(self, messages: Sequence[BaseMessage]) -> bool:
+        """Whether this history is the whole one before, and more."""
+        return len(messages) >= len(self._given) and all(map(_says_the_same, messages, self._given))
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call of this path is under way, or was when its process ended."""
+        return self.session.state.path(self.path).phase != "idle"
 
     def prepare(self, request: Any, *, at: float) -> Prepared:
         """Log what is new and build the request to send.
@@ -142,3 +153,7 @@ class Track:
 
 def _marked_tools(tools: Tools, marks: dict[int, Ttl]) -> list[Any]:
     return mark_last_tool(tools, next(iter(marks.values()))) if marks else list(tools.ordered)
+
+
+def _says_the_same(one: BaseMessage, other: BaseMessage) -> bool:
+    return one is other or (one.type == other.type and one.content == other.content)

@@ -28,6 +28,7 @@ class Watch:
     def __init__(self, on_body: Callable[[bytes], None], ttl: Ttl) -> None:
         self.on_body = on_body
         self.bodies = 0
+        self.stopped_by: Exception | None = None
         self.request_id: str | None = None
         self._ttl = ttl
         self._chunks: list[bytes] = []
@@ -39,7 +40,12 @@ class Watch:
         # What comes back must be readable as it passes; an event stream gains nothing from zipping.
         request.headers["accept-encoding"] = "identity"
         self.bodies += 1
-        self.on_body(request.content)
+        try:
+            self.on_body(request.content)
+        except Exception as error:
+            # the client will take it for a failed connection; the caller must see what it was
+            self.stopped_by = error
+            raise
 
     def arrive(self, response: httpx2.Response) -> bool:
         """A response begins; whether its bytes are wanted."""

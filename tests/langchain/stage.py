@@ -1,0 +1,113 @@
+"""A real agent on a real client, over HTTP, with a scripted model; and what its log must prove."""
+
+import json
+from collections import Counter
+
+from langchain.agents import create_agent
+from langchain_anthropic import ChatAnthropic
+from langchain_core.messages import HumanMessage
+from langchain_core.tools import tool
+
+from barograph.audit.limits import reuse_ceilings
+from barograph.audit.score import _prompts, broken_requests, most_breakpoints
+from barograph.core.canonical import canonical_json
+from barograph.core.events import RequestSent, SessionOpened
+from barograph.core.readback import read_requests
+from barograph.langchain import Barograph
+from barograph.providers.registry import codec_named
+from barograph.simulator import Reply
+
+SYSTEM = "Work with care and say what you did. " * 220
+MODEL = "claude-opus-4-8"
+
+
+@tool
+def look(path: str) -> str:
+    """Look at a file."""
+    return f"contents of {path}\n" * 20
+
+
+@tool
+def act(what: str) -> str:
+    """Do something."""
+    return f"did {what}"
+
+
+def model_at(url, session, **more):
+    return ChatAnthropic(
+        model=more.pop("model", MODEL),
+        base_url=url,
+        api_key=more.pop("account", session),
+        max_tokens=512,
+        max_retries=more.pop("max_retries", 0),
+        default_headers={"x-sim-session": session},
+        **more,
+    )
+
+
+def agent_at(url, session, store, tools=(look, act), *, middleware=None, **more):
+    model = more.pop("model", None) or model_at(url, session)
+    ours = middleware or [Barograph(store, **more.pop("barograph", {}))]
+    system = more.pop("system_prompt", SYSTEM)
+    return create_agent(model, list(tools), system_prompt=system, middleware=ours, **more)
+
+
+def calling(*calls, say=""):
+    """A reply that asks for tools: pairs of id, name and input."""
+    blocks = [{"type": "text", "text": say}] if say else []
+    blocks += [
+        {"type": "tool_use", "id": call_id, "name": name, "input": given}
+        for call_id, name, given in calls
+    ]
+    return Reply(content=blocks)
+
+
+def looking(*ids, say="Let me look."):
+    return calling(*((each, "look", {"path": f"{each}.txt"}) for each in ids), say=say)
+
+
+def config(session):
+    return {"configurable": {"thread_id": session}}
+
+
+def ask(text):
+    return {"messages": [HumanMessage(text)]}
+
+
+def exchanges_of(simulator, session):
+    return [each for each in simulator.exchanges if each.session == session]
+
+
+def logged(store, session):
+    return [event for _, event in store.read(session)]
+
+
+def kinds(store, session):
+    return Counter(type(event).__name__ for event in logged(store, session))
+
+
+def prove(store, session, exchanges, *, breaks=0):
+    """Every request received is in the log: exact, derived, legal, and read as far as possible."""
+    events = list(store.read(session))
+    assert [seq for seq, _ in events] == list(range(1, len(events) + 1))
+    opened = events[0].event
+    assert isinstance(opened, SessionOpened)
+    requests = list(read_requests(codec_named(opened.renderer), events))
+    assert [request.exact for request in requests] == [each.request for each in exchanges]
+    for request, exchange in zip(requests, exchanges, strict=True):
+        assert request.is_exact
+        assert request.record.observed
+        assert request.record.mismatches == ()
+        assert canonical_json(json.loads(request.derived)) == canonical_json(
+            json.loads(exchange.request)
+        )
+    assert all(each.status == 200 for each in exchanges)
+    assert most_breakpoints(exchanges) <= 4
+    assert len(broken_requests(exchanges)) == breaks
+    ceilings = reuse_ceilings(_prompts(exchanges), minimum_tokens=1024)
+    assert [each.usage.read_tokens for each in exchanges] == list(ceilings)
+    return requests
+
+
+def records(store, session):
+    return [event for event in logged(store, session) if isinstance(event, RequestSent)]
