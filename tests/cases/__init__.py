@@ -1,0 +1,1 @@
+"""Reports from the field, played against the product."""

@@ -1,0 +1,200 @@
+"""What the product cannot do yet, and which words of the cases need it.
+
+A case that needs such a capability is never passed. Where it cannot be played at all it is skipped;
+where it can, it is played, everything that does not depend on the capability must hold, and then it
+is skipped with what held. Each entry names the place where the capability will live: once that
+exists, the entry is out of date and a test says so.
+"""
+
+from importlib.util import find_spec
+from typing import NamedTuple
+
+_ESTIMATED_TOKENS_PER_CHAR = 0.25
+_SOFT, _HARD = 0.6, 0.8
+
+
+class Capability(NamedTuple):
+    """Something that is not there yet.
+
+    `blocks` are words without which there is nothing to play. `touches` are words that change what
+    happens in a run. `properties` are checks that look at nothing else; a check with a colon is one
+    with that argument. `clouds` are checks that cannot be judged in a run that is touched.
+    """
+
+    name: str
+    reason: str
+    home: str
+    blocks: frozenset[str] = frozenset()
+    touches: frozenset[str] = frozenset()
+    properties: frozenset[str] = frozenset()
+    clouds: frozenset[str] = frozenset()
+
+
+def _words(text):
+    return frozenset(text.split())
+
+
+NOT_YET = (
+    Capability(
+        "bound",
+        "tool results enter the surface whole",
+        "barograph.core.bounds",
+        blocks=_words("op:bound"),
+        touches=_words("setting:max_result_chars setting:aggregate_result_chars"),
+        properties=_words(
+            "head_kept tail_kept length_max length_max_each marker_count"
+            " marker_states_omitted_amount short_results_unchanged each_result_keeps_ends"
+            " pointer_resolves"
+        ),
+        clouds=_words("text_length_max no_base64_text image_whole_or_placeholder value"),
+    ),
+    Capability(
+        "relief",
+        "nothing is pruned or compacted, and no summary is asked for",
+        "barograph.core.relief",
+        blocks=_words("op:prune op:compact op:compact_both op:compact_repeat"),
+        touches=_words("relief:missed"),
+        properties=_words(
+            "archive_roundtrip archives_distinct auto compactions coverage_complete"
+            " each_stub_keeps_ends manual no_empty_summary order prefix_breaks_equal_relief_events"
+            " prune_pass_min_tokens relief_order summariser_calls summariser_request_max_tokens"
+            " summariser_request_valid summariser_saw summariser_text_absent_base64"
+            " summariser_text_present summary_max_chars surface_contains_one_of"
+            " surface_never_grows_by_compaction surface_smaller_than_before"
+            " text_present:all_after_compaction"
+        ),
+        clouds=_words(
+            "text_present text_absent fits_true_window model_calls ends raises final_text_in"
+            " no_request_over_model_window latest_thinking_unchanged warning value"
+            " prefix_extends prefix_extends_all recent_rounds_unchanged group_atomic call_kept"
+            " no_result_grew surface_equals_recorded_request"
+        ),
+    ),
+    Capability(
+        "recover",
+        "an overflow is not told apart from other errors, and nothing is tried again",
+        "barograph.core.recover",
+        blocks=_words("op:classify_error input:provider_rule input:true_tokens_per_char"),
+        properties=_words("classify_all classify_no_false_positive"),
+    ),
+    Capability(
+        "meter",
+        "pressure is not measured, and no estimate is given",
+        "barograph.core.pressure",
+        blocks=_words("op:estimate"),
+        properties=_words("fits_window telemetry_flag:estimated value:percent_of_window"),
+    ),
+    Capability(
+        "metrics",
+        "nothing is counted beside the log",
+        "barograph.telemetry",
+        properties=_words("metric telemetry_flag"),
+    ),
+    Capability(
+        "rounds",
+        "there is neither a nudge nor a cap",
+        "barograph.core.rounds",
+        touches=_words("setting:round_nudge_at setting:round_hard_cap"),
+        properties=_words("event_count:nudge event_count:round_cap"),
+        clouds=_words("model_calls ends next_turn_ok tool_executions text_present"),
+    ),
+    Capability(
+        "frame",
+        "volatile context has no place of its own",
+        "barograph.frame",
+        touches=_words("input:volatile_sources:changing"),
+        properties=_words("source_read_count"),
+        clouds=_words("text_present text_absent"),
+    ),
+    Capability(
+        "redaction",
+        "secrets are logged as they come",
+        "barograph.core.redaction",
+        touches=_words("setting:redact"),
+        properties=_words("secrets_absent"),
+    ),
+    Capability(
+        "private sessions",
+        "a session cannot be declared private; a store in memory is the nearest thing",
+        "barograph.core.private",
+        touches=_words("setting:private"),
+    ),
+    Capability(
+        "lifetimes by agent",
+        "subagents log and cache under the policy of their parent",
+        "barograph.langchain.subagents",
+        touches=_words("setting:subagent_cache_ttl"),
+        clouds=_words("ttl_of"),
+    ),
+    Capability(
+        "OpenAI codec",
+        "models of other providers are left as they are",
+        "barograph.providers.openai",
+        blocks=_words("form:openai form:openai-responses form:openai_responses form:responses"),
+        touches=_words("usage:openai usage:openai-responses usage:google usage:bedrock"),
+        properties=_words("reasoning_pairs_valid outputs_have_calls"),
+    ),
+    Capability(
+        "report of a torn append",
+        "the database rolls an append back that was never acknowledged, and nobody says so",
+        "barograph.store.salvage",
+        properties=_words("reported"),
+    ),
+)
+
+# Words that are heeded by nothing while no relief is there.
+RELIEF_WORDS = _words(
+    "setting:window setting:soft setting:hard setting:prune setting:keep_rounds"
+    " setting:keep_messages setting:prune_keep_rounds setting:stub_chars setting:summary_max_chars"
+    " setting:summariser_window input:summariser input:archive input:messages input:pending"
+    " input:pinned input:long_running input:project_instructions input:note"
+)
+
+
+def blocking(words):
+    """Capabilities without which there is nothing to play."""
+    return [one for one in NOT_YET if one.blocks & words]
+
+
+def touched_by(words):
+    """Capabilities that would have changed what happened in the run."""
+    return [one for one in NOT_YET if one.touches & words]
+
+
+def judged_elsewhere(prop, touched):
+    """The capability that a property waits for, or None where it can be judged now."""
+    name = prop["prop"]
+    arguments = [value for value in prop.values() if isinstance(value, str)]
+    keys = {name, *(f"{name}:{value}" for value in arguments)}
+    for one in NOT_YET:
+        if keys & one.properties or (one in touched and keys & one.clouds):
+            return one
+    return None
+
+
+def known_words():
+    """Every word that some capability will understand."""
+    return RELIEF_WORDS.union(*(one.blocks | one.touches for one in NOT_YET))
+
+
+def relief_is_missed(case, sent):
+    """Whether some request was so long that relief would have acted, by the case's thresholds.
+
+    By characters, four a token, and by the usage that the case reports.
+    """
+    settings, windows = case.settings, [one["window"] for one in case.given.get("models") or ()]
+    window = min([settings.get("window", 1_000_000), *windows])
+    soft = settings.get("soft", _SOFT) if settings.get("prune", True) is not False else 1.0
+    threshold = window * min(soft, settings.get("hard", _HARD))
+    reported = case.given.get("usage_per_call") or {}
+    longest = max((len(one.body) for one in sent), default=0) * _ESTIMATED_TOKENS_PER_CHAR
+    overflowed = any(one.status == 400 and b"too long" in one.response for one in sent)
+    return overflowed or max(longest, sum(reported.values())) > threshold
+
+
+def is_grown(capability):
+    """Whether the place where a capability is to live exists."""
+    try:
+        return find_spec(capability.home) is not None
+    except ModuleNotFoundError:
+        return False

@@ -1,0 +1,106 @@
+"""The simulator, with scripted errors and scripted usage on top.
+
+What a script says is answered by the simulator after its own rules: a request that the provider
+would refuse is refused here, script or not. Only errors and usage that a case prescribes are put in
+front of it.
+"""
+
+import json
+from collections import defaultdict, deque
+
+from msgspec.structs import replace
+
+from barograph.providers.anthropic.models import facts_of
+from barograph.simulator import Exchange, Reply, Simulator
+from cases.observed import Sent
+from cases.registry import UnknownWordError
+
+MODEL = "claude-opus-5"  # of the smallest minimum: what is short in a case can still be cached
+
+
+class ScriptedProvider:
+    """Answers each agent from its own queue of replies and errors."""
+
+    def __init__(self, clock, windows=None):
+        self.sent = []
+        self.queues = defaultdict(deque)
+        self.usages = deque()
+        self.usage_always = ...
+        self._kinds = {}
+        self._windows = windows or {}
+        self.simulator = Simulator(clock=clock, facts=self._facts_of, keep_bodies=False)
+        self._answer = self.simulator.provider.handle
+        self.simulator.provider.handle = self._handle
+
+    def expect(self, agent, items, *, kind=None):
+        """Add to what an agent's model will say."""
+        if agent not in self._kinds:
+            self._kinds[agent] = kind or agent
+            self.simulator.play(agent, lambda _body, _index: self._next_reply(agent))
+        self.queues[agent].extend(items)
+
+    def forget_rest(self, agent):
+        """Drop what a turn left unsaid."""
+        self.queues[agent].clear()
+
+    def _next_reply(self, agent):
+        queue = self.queues[agent]
+        return Reply(content=queue.popleft()["content"]) if queue else None
+
+    def _handle(self, body, headers):
+        agent = headers["x-sim-session"]
+        queue = self.queues[agent]
+        scripted = bool(queue) and "error" in queue[0]
+        if scripted:
+            exchange = self._refused(queue.popleft()["error"], body, headers)
+        else:
+            exchange = self._with_usage(self._answer(body, headers))
+        label, _, _ = agent.partition("@")
+        sent = Sent(
+            agent=label,
+            kind=self._kinds[agent],
+            model=json.loads(body).get("model", ""),
+            body=body,
+            status=exchange.status,
+            response=exchange.response,
+            tokens=exchange.total_tokens,
+            scripted=scripted,
+        )
+        self.sent.append(sent)
+        return exchange
+
+    def _refused(self, error, body, headers):
+        if not isinstance(error, dict) or "status" not in error:
+            raise UnknownWordError(f"a model error is {error!r}")
+        kind = {429: "rate_limit_error", 529: "overloaded_error"}
+        fault = {"type": kind.get(error["status"], "invalid_request_error"), **error}
+        answer = {
+            "type": "error",
+            "error": {k: fault[k] for k in ("type", "message", "code") if k in fault},
+        }
+        return Exchange(
+            number=0,
+            session=headers["x-sim-session"],
+            index=-1,
+            attempt=0,
+            now_seconds=0.0,
+            account="",
+            request=body,
+            headers={},
+            status=error["status"],
+            response=json.dumps(answer).encode(),
+            request_id=f"req_case_{len(self.sent)}",
+        )
+
+    def _with_usage(self, exchange):
+        usage = self.usages.popleft() if self.usages else self.usage_always
+        if usage is ... or exchange.status != 200:
+            return exchange
+        message = json.loads(exchange.response)
+        message["usage"] = {"input_tokens": 0, "output_tokens": 0, **(usage or {})}
+        return replace(exchange, response=json.dumps(message).encode())
+
+    def _facts_of(self, model):
+        window = self._windows.get(model)
+        facts = facts_of(MODEL if window else model)
+        return replace(facts, window_tokens=window) if window else facts

@@ -1,0 +1,311 @@
+"""The real thing on a small stage: agent, middleware and client, against the simulator over HTTP.
+
+Nothing of the product is replaced. The tools answer what the case says, the model is the simulator,
+and one small middleware in front offers the tools of each request. History between turns is what
+the framework's state holds; after a restart it comes from the log alone.
+"""
+
+import json
+import logging
+import warnings
+from contextlib import contextmanager
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, ModelFallbackMiddleware
+from langchain_anthropic import ChatAnthropic
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.tools import BaseTool
+
+from barograph import Policy
+from barograph.audit.langchain_driver import read_langchain
+from barograph.core.state import restore
+from barograph.core.surface import Entry
+from barograph.langchain import Barograph
+from barograph.langchain.messages import write_message
+from barograph.providers.anthropic.codec import AnthropicCodec
+from barograph.store import open_store
+from cases.observed import Observed, read_log
+from cases.provider import MODEL, ScriptedProvider
+from cases.registry import UnknownWordError
+
+START = 1_000_000.0
+STEPS = 10_000
+
+
+class Killed(BaseException):
+    """The process is gone: no handler of the product may see this and tidy up."""
+
+
+class ScriptedTool(BaseTool):
+    """A tool whose body is the case's."""
+
+    body: object
+
+    def _run(self, **_arguments):
+        raise AssertionError("tools are called with the id of their call")
+
+    def invoke(self, call, _config=None, **_more):
+        content = self.body(call)
+        if isinstance(content, ToolMessage):
+            return content
+        return ToolMessage(content=content, tool_call_id=call["id"], name=self.name)
+
+
+class OfferedTools(AgentMiddleware):
+    """Gives each request the tools that the case offers there, and lets a second pass."""
+
+    def __init__(self, stage, offered):
+        super().__init__()
+        self._stage, self._offered = stage, offered
+
+    def wrap_model_call(self, request, handler):
+        self._stage.now += 1
+        return handler(request.override(tools=self._offered()))
+
+
+class Stage:
+    """One session from its beginning, restarts included."""
+
+    def __init__(self, case, folder, *, session="case"):
+        self.case = case
+        self.session = session
+        self.path = folder / "log.db"
+        self.now = START
+        self.seen = Observed(case, store=self.path)
+        self.is_private = bool(case.settings.get("private"))
+        models = case.given.get("models") or []
+        windows = {one["name"]: one["window"] for one in models}
+        self.provider = ScriptedProvider(lambda: self.now, windows)
+        self.seen.sent = self.provider.sent
+        self.models = [one["name"] for one in models] or [MODEL]
+        self.replies = {}
+        self.history = []
+        self.children = {}
+        self._tools = {}
+        self._calls = 0
+
+    @contextmanager
+    def open(self):
+        """Run with the provider up, and gather what the log and the loggers say."""
+        gather = _Gather(self.seen.said)
+        logging.getLogger().addHandler(gather)
+        try:
+            with self.provider.simulator, warnings.catch_warnings():
+                self._start()
+                try:
+                    yield self
+                finally:
+                    self._stop()
+        finally:
+            logging.getLogger().removeHandler(gather)
+
+    def restart(self):
+        """Drop all memory; what the log holds is the history."""
+        self._stop()
+        self._start()
+        self.history = self.history_in_log()
+
+    def history_in_log(self, path="main"):
+        """The messages of the surface as the log has them, and the answer that came last."""
+        log = read_log(self.path, self.session)
+        state = restore(AnthropicCodec(respell_arguments=True), log)
+        answer = state.path(path).answer
+        entries = list(state.surface(path).entries)
+        if answer is not None and answer.parts:
+            entries.append(Entry(answer.seq, "assistant", answer.parts))
+        return [write_message(entry, {}) for entry in entries]
+
+    def snapshot(self):
+        """Keep the log as it is now."""
+        self.seen.logs.append(read_log(self.path, self.session))
+
+    def load(self, messages):
+        """Let these messages be the history so far."""
+        for message in messages:
+            self.history.extend(read_langchain(message))
+            self._accept(message)
+
+    def turn(self, turn, *, agent="main"):
+        """One user input, until the model's last word; an error is kept as callers see it."""
+        content = turn.get("user")
+        new = [] if content is None else [HumanMessage(content)]
+        if new:
+            self._accept({"role": "user", "content": content})
+        self._script(turn, agent)
+        self._run([*self.history, *new], agent)
+        for name in list(self.provider.queues):
+            self.provider.forget_rest(name)
+
+    def child(self, call_id, kind, turn):
+        """Let a tool call be a subagent of that type."""
+        alike = sum(one[0] == kind for one in self.children.values())
+        label = f"{kind}#{alike + 1}" if alike else kind
+        self.children[call_id] = (kind, label, turn)
+
+    def _run(self, messages, agent):
+        config = {"configurable": {"thread_id": self.session}, "recursion_limit": STEPS}
+        try:
+            state = self._agent(agent).invoke({"messages": messages}, config)
+        except Killed:
+            return
+        except Exception as error:  # noqa: BLE001 - whatever a caller would see is observed
+            self.seen.errors.append(error)
+            self.seen.unfinished_turns += 1
+            self.history = self.history_in_log()
+            return
+        self.history = state["messages"]
+        last = self.history[-1]
+        done = isinstance(last, AIMessage) and not last.tool_calls
+        self.seen.unfinished_turns += not done
+        self.seen.answers.append(str(last.text))
+
+    def _start(self):
+        policy = Policy(ttl=self.case.settings.get("cache_ttl"))
+        store = open_store("memory" if self.is_private else self.path)
+        self.middleware = Barograph(store, policy=policy, clock=lambda: self.now)
+
+    def _stop(self):
+        self.middleware.close()
+
+    def _script(self, turn, agent, kind=None):
+        for key in ("model", "model_by_name"):
+            if key not in turn:
+                continue
+            scripts = turn[key] if key == "model_by_name" else {self.models[0]: turn[key]}
+            for model, items in scripts.items():
+                said = [one for one in items if one.get("role") != "user"]
+                self._answers_of(items)
+                self.provider.expect(f"{agent}@{model}", said, kind=kind)
+        for call_id, content in (turn.get("tool_results") or {}).items():
+            self.replies[call_id] = self.filled(content)
+
+    def filled(self, content):
+        """A text of the case with its own placeholders filled in."""
+        if isinstance(content, str) and content.startswith("{secrets joined by"):
+            return "\n".join(self.case.given["secrets"])
+        return content
+
+    def _answers_of(self, items):
+        for one in items:
+            if one.get("role") == "user":
+                self.replies.update({b["tool_use_id"]: b["content"] for b in one["content"]})
+
+    def _agent(self, label):
+        chats = [self._chat(label, model) for model in self.models]
+        middleware = [OfferedTools(self, self._offered), self.middleware]
+        if len(chats) > 1:
+            middleware.insert(0, ModelFallbackMiddleware(*chats[1:]))
+        tools = {tool.name: tool for tool in self._known_tools()}
+        return create_agent(
+            chats[0], list(tools.values()), system_prompt=self._system(), middleware=middleware
+        )
+
+    def _chat(self, label, model):
+        self.provider.expect(f"{label}@{model}", (), kind=self._kind_of(label))
+        return ChatAnthropic(
+            model=model,
+            base_url=self.provider.simulator.url,
+            api_key="any",
+            max_tokens=self.case.settings.get("max_tokens", 1024),
+            max_retries=0,
+            streaming=self._is_streaming(),
+            default_headers={"x-sim-session": f"{label}@{model}"},
+        )
+
+    def _is_streaming(self):
+        transport = self.case.given.get("transport", "http")
+        if transport not in ("http", "stream", "sse"):
+            raise UnknownWordError(f"transport {transport!r}")
+        return transport != "http"
+
+    def _kind_of(self, label):
+        return next((kind for kind, one, _ in self.children.values() if one == label), label)
+
+    def _system(self):
+        """The system prompt; a source that never changes is part of it, as it would be today."""
+        given = self.case.given.get("system") or []
+        blocks = [{"type": "text", "text": given}] if isinstance(given, str) else list(given)
+        for source in self.case.given.get("volatile_sources", ()):
+            if len(source["values"]) == 1:
+                blocks.append({"type": "text", "text": source["values"][0]})
+        if not blocks:
+            return None
+        return SystemMessage(given if blocks == [{"type": "text", "text": given}] else blocks)
+
+    def _offered(self):
+        lists = self.case.given.get("tools_per_request")
+        if lists is None:
+            return [self._tool(one) for one in self.case.given.get("tools") or ()]
+        number, self._calls = self._calls, self._calls + 1
+        return [self._tool(one) for one in lists[min(number, len(lists) - 1)]]
+
+    def _known_tools(self):
+        """All that may run: what is offered at some time, and what the model will ask for."""
+        given = self.case.given
+        for offered in (given.get("tools") or (), *given.get("tools_per_request", ())):
+            yield from map(self._tool, offered)
+        for queue in self.provider.queues.values():
+            for block in (b for one in queue for b in _blocks(one.get("content"))):
+                if block.get("type") == "tool_use":
+                    yield self._tool({"name": block["name"]})
+
+    def _tool(self, one):
+        """The same object each time, as an agent keeps its tools."""
+        key = json.dumps(one)
+        if key not in self._tools:
+            self._tools[key] = ScriptedTool(
+                name=one["name"],
+                description=one.get("description", one["name"]),
+                args_schema=one.get("input_schema") or {"type": "object", "properties": {}},
+                body=self._body,
+            )
+        return self._tools[key]
+
+    def _body(self, call):
+        self.seen.tools_run.append(call["id"])
+        if call["id"] in self.children:
+            content = self._run_child(call)
+        else:
+            content = self.replies.get(call["id"], "ok")
+        if content is Killed:
+            raise Killed
+        self.seen.results[call["id"]] = content
+        self.seen.accepted.append(("tool", _text(content)))
+        return content
+
+    def _run_child(self, call):
+        kind, label, turn = self.children[call["id"]]
+        arguments = [value for value in call["args"].values() if isinstance(value, str)]
+        self._script(turn, label, kind)
+        state = self._agent(label).invoke(
+            {"messages": [HumanMessage(turn.get("user") or " ".join(arguments) or "go")]},
+            {"recursion_limit": STEPS},
+        )
+        return str(state["messages"][-1].text)
+
+    def _accept(self, message):
+        content = message["content"]
+        for block in _blocks(content):
+            if block.get("type") == "tool_result":
+                self.seen.accepted.append(("tool", _text(block.get("content") or "")))
+            elif block.get("type") == "text":
+                self.seen.accepted.append((message["role"], block["text"]))
+
+
+class _Gather(logging.Handler):
+    def __init__(self, said):
+        super().__init__()
+        self._said = said
+
+    def emit(self, record):
+        self._said.append(f"{record.levelname} {record.getMessage()}")
+
+
+def _blocks(content):
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return list(content or ())
+
+
+def _text(content):
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
