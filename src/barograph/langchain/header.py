@@ -1,7 +1,14 @@
-"""What precedes the messages: the system message and the tools, in one stable form."""
+"""What precedes the messages: the system message and the tools, in one stable form.
 
-from collections.abc import Sequence
-from typing import Any
+A tool server that reconnects may offer the same tools in another order, and spell the same schema
+with its keys in another order. Tools are ordered by name. A definition that means what was sent
+before is sent as it was then: the author's own order of the keys is kept (models answer in it),
+and the bytes do not move.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from langchain_anthropic import convert_to_anthropic_tool
 from langchain_core.tools import BaseTool
@@ -9,10 +16,15 @@ from msgspec import Struct
 
 from barograph.core.canonical import dump_json
 from barograph.core.errors import PolicyError
-from barograph.core.events import Ttl
+from barograph.core.events import HeaderSet, Ttl
 from barograph.langchain.messages import check_marker
 
 Tool = BaseTool | dict[str, Any]
+Definitions = Mapping[str, Mapping[str, Any]]
+
+# Below these keys of a schema stand names, and values that mean something in their order.
+_NAMES: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+_VALUES: Final = frozenset({"enum", "const", "default", "examples"})
 
 
 class Tools(Struct, frozen=True):
@@ -37,8 +49,23 @@ class Tools(Struct, frozen=True):
         )
 
 
-def read_tools(tools: Sequence[Tool], first: Sequence[str]) -> Tools:
+def definitions_in(headers: Iterable[HeaderSet | None]) -> Definitions:
+    """Tool definitions as they were sent, by name; where headers differ the earlier one counts."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for header in headers:
+        if header is not None and header.tools:
+            for tool in json.loads(header.tools):
+                found.setdefault(_name(tool), tool)
+    return found
+
+
+def read_tools(tools: Sequence[Tool], first: Sequence[str], sent: Definitions) -> Tools:
     """Put tools into canonical order: those named in `first`, then the rest by name.
+
+    Args:
+        tools: as the caller offers them.
+        first: names of tools that come first.
+        sent: definitions as sent before, whose spelling is kept where the meaning is the same.
 
     Raises:
         PolicyError: `first` names a tool that is not there, or a marker is not one.
@@ -54,7 +81,7 @@ def read_tools(tools: Sequence[Tool], first: Sequence[str]) -> Tools:
     rank = {name: index for index, name in enumerate(first)}
     ordered = sorted(tools, key=lambda tool: (rank.get(_name(tool), len(rank)), _name(tool)))
     markers = sum(_marker(tool) for tool in ordered)
-    bare = tuple(_without_marker(tool) for tool in ordered)
+    bare = tuple(_as_sent(_without_marker(tool), sent) for tool in ordered)
     definitions = [convert_to_anthropic_tool(tool) for tool in bare]
     return Tools(tuple(tools), bare, dump_json(definitions).decode(), markers)
 
@@ -70,6 +97,44 @@ def _name(tool: Tool) -> str:
     if isinstance(tool, dict):
         return str(tool.get("name") or tool.get("type") or "")
     return tool.name
+
+
+def _as_sent(tool: Tool, sent: Definitions) -> Tool:
+    """The tool, or the definition that was sent for it if that means the same in other bytes."""
+    before = sent.get(_name(tool))
+    if before is None:
+        return tool
+    now = convert_to_anthropic_tool(tool)
+    if dump_json(now) == dump_json(before) or _meaning(now) != _meaning(before):
+        return tool
+    return dict(before)
+
+
+def _meaning(definition: Mapping[str, Any]) -> bytes:
+    """Equal for definitions that differ in the order of keys and of required names alone."""
+    schema = definition.get("input_schema")
+    read = _unordered(schema) if isinstance(schema, Mapping) else None
+    return _sorted_json({**definition, "input_schema": read})
+
+
+def _unordered(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_unordered(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    read: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in _NAMES and isinstance(value, Mapping):
+            read[key] = {name: _unordered(inner) for name, inner in value.items()}
+        elif key == "required" and isinstance(value, list):
+            read[key] = sorted(value, key=_sorted_json)
+        else:
+            read[key] = value if key in _VALUES else _unordered(value)
+    return read
+
+
+def _sorted_json(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def _marker(tool: Tool) -> int:

@@ -13,7 +13,7 @@ from barograph.core.events import HeaderSet, Ttl
 from barograph.core.inputs import CallWanted, Header
 from barograph.core.readback import derive_body
 from barograph.core.surface import marks_on
-from barograph.langchain.header import Tools, mark_last_tool, read_tools
+from barograph.langchain.header import Tools, definitions_in, mark_last_tool, read_tools
 from barograph.langchain.messages import (
     check_marker,
     read_message,
@@ -122,7 +122,10 @@ class Track:
 
     def _read_tools(self, given: Sequence[Any]) -> Tools:
         if self._tools is None or not self._tools.are(given):
-            self._tools = read_tools(given, self._tool_order)
+            surfaces = self.session.state.fold.surfaces
+            own = self.session.state.surface(self.path)
+            sent = definitions_in(one.header for one in (own, *surfaces.values()))
+            self._tools = read_tools(given, self._tool_order, sent)
         return self._tools
 
     def _extend_lines(self, send: Send, *, anew: bool) -> None:
