@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from barograph.simulator.cache import PromptCache
     from barograph.simulator.exchange import Exchange
+    from barograph.simulator.faults import Fault
     from barograph.simulator.prefix import PromptBlock
     from barograph.simulator.prices import cost_usd, input_equivalents
     from barograph.simulator.provider import SimulatedProvider
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Exchange",
+    "Fault",
     "PromptBlock",
     "PromptCache",
     "Recorder",
@@ -37,6 +39,7 @@ __all__ = [
 
 _HOMES: Final = {
     "Exchange": "exchange",
+    "Fault": "faults",
     "PromptBlock": "prefix",
     "PromptCache": "cache",
     "Recorder": "record",

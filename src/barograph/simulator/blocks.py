@@ -10,8 +10,11 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from barograph.core.events import Ttl
+from barograph.simulator.nested import HOLDERS, inside, is_cited, tools_named
+from barograph.simulator.seals import Seal, label_of, read_seal
 from barograph.simulator.tokens import Size, TokenRule, size_of_block, size_of_tool
 
 DIGEST_BYTES: Final = 16
@@ -20,7 +23,10 @@ _REMEMBERED: Final = 65_536
 # Inside these, the order of keys is the model's or the author's text; elsewhere it means nothing.
 _ORDERED_KEYS: Final = frozenset({"input", "input_schema"})
 # reference: provider prompt-caching page, "What cannot be cached"
-_NEVER_ELIGIBLE: Final = frozenset({"thinking", "redacted_thinking"})
+THINKING: Final = frozenset({"thinking", "redacted_thinking"})
+# Where a thinking block carries its text and its signature.
+TEXT_OF: Final = {"thinking": "thinking", "redacted_thinking": ""}
+SIGNATURE_OF: Final = {"thinking": "signature", "redacted_thinking": "data"}
 
 
 class BlockFacts(Struct, frozen=True, kw_only=True):
@@ -35,6 +41,12 @@ class BlockFacts(Struct, frozen=True, kw_only=True):
         eligible: whether it may carry a marker.
         images: images inside it.
         problem: why the provider would refuse it, to be read after the block's path; else empty.
+        name: name of a tool definition, else empty.
+        deferred: whether it is a tool definition that is loaded only where it is referenced.
+        references: names of the tools that the block makes known to the model.
+        citations: whether it holds a document or search result that may be cited.
+        seal: what the signature of a thinking block says; None if the simulator did not make it.
+        label: short name of a thinking block, else empty.
     """
 
     digest: bytes
@@ -45,6 +57,12 @@ class BlockFacts(Struct, frozen=True, kw_only=True):
     eligible: bool = True
     images: int = 0
     problem: str = ""
+    name: str = ""
+    deferred: bool = False
+    references: tuple[str, ...] = ()
+    citations: bool = False
+    seal: Seal | None = None
+    label: str = ""
 
 
 _Kept = TypeVar("_Kept")
@@ -106,9 +124,14 @@ class BlockReader:
         tool = msgspec.json.decode(raw)
         if not isinstance(tool, dict):
             return _no_object()
-        if not isinstance(tool.get("name"), str) and not isinstance(tool.get("type"), str):
-            return self._facts(tool, "tool", size_of_tool(tool), problem=".name: Field required")
-        return self._facts(tool, "tool", size_of_tool(tool))
+        name, deferred = tool.get("name"), tool.get("defer_loading") is True
+        problem = ""
+        if not isinstance(name, str) and not isinstance(tool.get("type"), str):
+            problem = ".name: Field required"
+        elif deferred and tool.get("cache_control") is not None:
+            problem = ".cache_control: cannot be set on a tool with defer_loading"
+        facts = self._facts(tool, "tool", size_of_tool(tool), problem=problem)
+        return replace(facts, name=name if isinstance(name, str) else "", deferred=deferred)
 
     def _read_block(self, raw: msgspec.Raw) -> BlockFacts:
         block = msgspec.json.decode(raw)
@@ -118,13 +141,27 @@ class BlockReader:
         kind = block.get("type")
         if not isinstance(kind, str):
             return self._facts(block, "", Size(0), problem=".type: Field required")
-        return self._facts(block, kind, size_of_block(block), problem=_problem(block, kind))
+        facts = self._facts(block, kind, size_of_block(block), problem=_problem(block, kind))
+        if kind in THINKING and not facts.problem:
+            return _sealed(facts, block)
+        if kind not in HOLDERS:
+            return facts
+        inner = list(inside(block))
+        return replace(
+            facts,
+            references=tuple(name for part in inner for name in tools_named(part)),
+            citations=any(is_cited(part) for part in inner),
+        )
+
+    def of(self, block: dict[str, Any]) -> BlockFacts:
+        """Facts of a decoded block, not remembered."""
+        return self._facts_of_block(block)
 
     def _facts(
         self, block: dict[str, Any], kind: str, size: Size, *, problem: str = ""
     ) -> BlockFacts:
         marker, marker_problem = _marker(block.get("cache_control"))
-        eligible = kind not in _NEVER_ELIGIBLE and not (kind == "text" and not block.get("text"))
+        eligible = kind not in THINKING and not (kind == "text" and not block.get("text"))
         return BlockFacts(
             digest=blake2b(_semantic(block), digest_size=DIGEST_BYTES).digest(),
             tokens=self._rule.tokens_of(size),
@@ -141,6 +178,17 @@ def _no_object() -> BlockFacts:
     return BlockFacts(digest=b"", tokens=0, kind="", problem=": Input should be an object")
 
 
+def _sealed(facts: BlockFacts, block: dict[str, Any]) -> BlockFacts:
+    """Facts of a thinking block with what its signature says."""
+    signature = block.get(SIGNATURE_OF[facts.kind])
+    if not isinstance(signature, str):
+        problem = f".{facts.kind}.{SIGNATURE_OF[facts.kind]}: Field required"
+        return replace(facts, problem=problem)
+    seal, right = read_seal(signature, str(block.get(TEXT_OF[facts.kind]) or ""))
+    problem = "" if right else f": Invalid `signature` in `{facts.kind}` block"
+    return replace(facts, seal=seal, label=label_of(signature), problem=problem)
+
+
 def _tool_id(block: dict[str, Any], kind: str) -> str:
     name = {"tool_use": "id", "tool_result": "tool_use_id"}.get(kind)
     value = block.get(name) if name else None
@@ -150,7 +198,7 @@ def _tool_id(block: dict[str, Any], kind: str) -> str:
 def _problem(block: dict[str, Any], kind: str) -> str:
     """Why a block is refused whatever stands around it (reference: messages API, validation)."""
     marked = block.get("cache_control") is not None
-    if kind in _NEVER_ELIGIBLE and marked:
+    if kind in THINKING and marked:
         return f".{kind}.cache_control: Extra inputs are not permitted"
     if kind == "text":
         return _text_problem(block.get("text"), marked=marked)

@@ -42,11 +42,13 @@ class Entry(Struct, frozen=True, kw_only=True):
         ttl: class that was paid for.
         used_at_seconds: start of the last request that wrote or read it.
         readable_at_seconds: when the response of its writer began.
+        life_seconds: how long it lives without use.
     """
 
     ttl: Ttl
     used_at_seconds: float
     readable_at_seconds: float
+    life_seconds: float
 
     def live(self, now_seconds: float) -> bool:
         """Whether a request that starts now can read it."""
@@ -54,7 +56,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     def expired(self, now_seconds: float) -> bool:
         """Whether its life is over; it lives through the last instant of its TTL."""
-        return now_seconds - self.used_at_seconds > TTL_SECONDS[self.ttl]
+        return now_seconds - self.used_at_seconds > self.life_seconds
 
 
 class Lookup(Struct, frozen=True, kw_only=True):
@@ -132,7 +134,13 @@ class PromptCache:
         return Lookup(hit=hit, writes=writes, usage=usage)
 
     def store(
-        self, scope: str, blocks: Sequence[PromptBlock], lookup: Lookup, now_seconds: float
+        self,
+        scope: str,
+        blocks: Sequence[PromptBlock],
+        lookup: Lookup,
+        now_seconds: float,
+        *,
+        slow_seconds: float = 0.0,
     ) -> None:
         """Renew what was read and write what was marked; the response begins.
 
@@ -141,7 +149,9 @@ class PromptCache:
             blocks: the prompt.
             lookup: what `look_up` said of it.
             now_seconds: start of the request, the same as there.
+            slow_seconds: how much later than usual the response begins.
         """
+        readable_at_seconds = now_seconds + self._switches.first_token_seconds + slow_seconds
         hit = -1 if lookup.hit is None else lookup.hit
         if hit >= 0:
             shortest = 0 if self._switches.reads_refresh_shorter else hit
@@ -153,7 +163,7 @@ class PromptCache:
                 not self._switches.markers_refresh_shorter or self._renew(scope, block, now_seconds)
             )
             if not kept:
-                self._write(scope, block, now_seconds)
+                self._write(scope, block, now_seconds, readable_at_seconds)
         self._sweep(now_seconds)
 
     def _hit(
@@ -190,21 +200,28 @@ class PromptCache:
             ttl=entry.ttl,
             used_at_seconds=max(now_seconds, entry.used_at_seconds),
             readable_at_seconds=entry.readable_at_seconds,
+            life_seconds=entry.life_seconds,
         )
         return True
 
-    def _write(self, scope: str, block: PromptBlock, now_seconds: float) -> None:
+    def _write(
+        self, scope: str, block: PromptBlock, now_seconds: float, readable_at_seconds: float
+    ) -> None:
         if block.marker is None:
             return
         entry = self._entries.get((scope, block.prefix_key))
-        readable_at_seconds = now_seconds + self._switches.first_token_seconds
         if entry is not None and not entry.expired(now_seconds):
             readable_at_seconds = min(entry.readable_at_seconds, readable_at_seconds)
         self._entries[scope, block.prefix_key] = Entry(
             ttl=block.marker,
             used_at_seconds=now_seconds,
             readable_at_seconds=readable_at_seconds,
+            life_seconds=self._life_seconds(block.marker),
         )
+
+    def _life_seconds(self, ttl: Ttl) -> float:
+        early = self._switches.early_eviction_seconds
+        return TTL_SECONDS[ttl] if early is None else min(TTL_SECONDS[ttl], early)
 
     def _sweep(self, now_seconds: float) -> None:
         """Forget dead entries, seldom enough to cost nothing."""

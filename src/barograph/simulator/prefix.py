@@ -5,7 +5,7 @@ invalidates its level and every later one (reference: provider prompt-caching pa
 invalidates the cache").
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Final
 
@@ -14,13 +14,13 @@ from msgspec import Struct
 
 from barograph.core.events import Level, Ttl
 from barograph.simulator.blocks import DIGEST_BYTES, BlockFacts
+from barograph.simulator.layout import Layout
 from barograph.simulator.request import Request
 from barograph.simulator.switches import Switches
 
 # Models on which a change of effort leaves the cache alone, by the start of their name.
 _EFFORT_KEEPS: Final = ("claude-opus-5-5", "claude-fable-5-1")
 _DEFAULT_EFFORT: Final = "high"
-_ROLE_SALT: Final = {"user": b"u", "assistant": b"a", "system": b"y"}
 
 
 class PromptBlock(Struct, frozen=True, kw_only=True):
@@ -59,13 +59,13 @@ class Prompt(Struct, frozen=True, kw_only=True):
 EMPTY_PROMPT: Final = Prompt(blocks=(), steps=())
 
 
-def extend_prompt(previous: Prompt, request: Request, switches: Switches) -> Prompt:
+def extend_prompt(previous: Prompt, request: Request, layout: Layout, switches: Switches) -> Prompt:
     """The prompt of a request; what it shares with the previous one is taken, not hashed again."""
-    facts = request.blocks()
-    steps = tuple(_steps(request, facts, switches))
-    levels = _levels(request)
+    facts = layout.facts
+    steps = _with_parameters(request, layout, switches)
+    levels = layout.levels()
     automatic_at = _automatic_at(request, facts)
-    shared = _shared(previous.steps, steps)
+    shared = shared_length(previous.steps, steps)
     key = previous.blocks[shared - 1].prefix_key if shared else b""
     blocks = list(previous.blocks[:shared])
     for index, block in enumerate(facts):
@@ -88,18 +88,12 @@ def extend_prompt(previous: Prompt, request: Request, switches: Switches) -> Pro
     return Prompt(blocks=tuple(blocks), steps=steps)
 
 
-def _shared(before: Sequence[bytes], now: Sequence[bytes]) -> int:
+def shared_length(before: Sequence[bytes], now: Sequence[bytes]) -> int:
+    """How many steps at the beginning are the same."""
     if before == now[: len(before)]:  # the usual case: the history grew
         return len(before)
     pairs = enumerate(zip(before, now, strict=False))
     return next((index for index, (old, new) in pairs if old != new), min(len(before), len(now)))
-
-
-def _levels(request: Request) -> list[Level]:
-    levels: list[Level] = ["tools"] * len(request.tools)
-    levels += ["system"] * len(request.system)
-    levels += ["messages"] * sum(len(message.blocks) for message in request.messages)
-    return levels
 
 
 def _automatic_at(request: Request, facts: Sequence[BlockFacts]) -> int:
@@ -110,23 +104,22 @@ def _automatic_at(request: Request, facts: Sequence[BlockFacts]) -> int:
     return next((index for index in backwards if facts[index].eligible), -1)
 
 
-def _steps(request: Request, facts: Sequence[BlockFacts], switches: Switches) -> Iterator[bytes]:
-    """What is hashed for each block: the parameters that start to matter at it, role, digest."""
-    parameters = _level_parameters(request, facts, switches)
-    pending = parameters["tools"]
-    for block in request.tools:
-        yield pending + b"t" + block.digest
-        pending = b""
-    pending += parameters["system"]
-    for block in request.system:
-        yield pending + b"s" + block.digest
-        pending = b""
-    pending += parameters["messages"]
-    for message in request.messages:
-        salt = _ROLE_SALT[message.role]
-        for block in message.blocks:
-            yield pending + salt + block.digest
-            pending = b""
+def _with_parameters(request: Request, layout: Layout, switches: Switches) -> tuple[bytes, ...]:
+    """The steps of a layout, with each level's parameters where they start to matter."""
+    steps = layout.steps
+    if not steps:
+        return ()
+    parameters = _level_parameters(request, layout.facts, switches)
+    salted = list(steps)
+    begins: dict[Level, int] = {
+        "messages": layout.tools + layout.system,
+        "system": layout.tools,
+        "tools": 0,
+    }
+    for level, at in begins.items():  # the first level last, so that its parameters come first
+        if at < len(salted):
+            salted[at] = parameters[level] + salted[at]
+    return tuple(salted)
 
 
 def _level_parameters(
@@ -137,10 +130,11 @@ def _level_parameters(
     keeps = request.model.startswith(_EFFORT_KEEPS) or parameters.effort == _DEFAULT_EFFORT
     found: dict[Level, list[object]] = {
         "tools": [request.model],
-        "system": [parameters.speed],
+        "system": [parameters.speed, any(block.citations for block in facts)],
         "messages": [
             sorted(parameters.tool_choice.items()),
             min(images, 1) if switches.images_by_presence else images,
+            parameters.task_budget,
         ],
     }
     found[switches.thinking_level].append(sorted(parameters.thinking.items()))

@@ -53,6 +53,7 @@ def _meta(exchange: Exchange) -> dict[str, object]:
         "status": exchange.status,
         "request_id": exchange.request_id,
         "streamed": exchange.streamed,
+        "fault": exchange.fault,
         "usage": exchange.usage,
         "total_tokens": exchange.total_tokens,
         "cost_usd": cost,

@@ -1,15 +1,14 @@
 """Read a request body into what the cache and the rules need, without decoding known blocks."""
 
-import re
-from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from barograph.core.events import Ttl
-from barograph.simulator.blocks import BlockFacts, BlockReader, Memory, key_of, marker_of
-from barograph.simulator.refusal import Refused
+from barograph.simulator.blocks import BlockFacts, marker_of
+from barograph.simulator.messages import Message, MessageReader
+from barograph.simulator.refusal import Refused, refusal_of
 from barograph.simulator.tokens import TokenRule
 
 CURRENT_VERSION: Final = "2026-10-21"
@@ -17,26 +16,17 @@ CURRENT_VERSION: Final = "2026-10-21"
 # reference: provider migration page of API version 2026-10-21, removed parameters
 _REMOVED_PARAMETERS: Final = ("temperature", "top_p", "top_k")
 _ABSENT: Final = Raw()
-_INDEX: Final = re.compile(r"\[(\d+)\]")
-_NAMED: Final = re.compile(r"(?:missing required|contains unknown) field `(\w+)`")
-
-
-class Message(Struct, frozen=True, kw_only=True):
-    """One message: its role and the facts of its blocks.
-
-    Attributes:
-        role: as on the wire.
-        blocks: facts of its blocks, a string counting as one text block.
-        calls: ids of its `tool_use` blocks.
-        answers: ids of its `tool_result` blocks.
-        faulty: index of the first block with a problem, -1 for none.
-    """
-
-    role: str
-    blocks: tuple[BlockFacts, ...]
-    calls: tuple[str, ...]
-    answers: tuple[str, ...]
-    faulty: int
+# reference: provider token-counting endpoint, which takes the prompt and what shapes it
+_NOT_COUNTED: Final = (
+    "container",
+    "diagnostics",
+    "inference_geo",
+    "max_tokens",
+    "metadata",
+    "service_tier",
+    "stop_sequences",
+    "stream",
+)
 
 
 class Parameters(Struct, frozen=True, kw_only=True):
@@ -48,6 +38,9 @@ class Parameters(Struct, frozen=True, kw_only=True):
         effort: the effort, empty for none.
         speed: the speed, empty for none or `standard`.
         structured_output: whether an output format is asked for.
+        task_budget: the budget of the task, None without one.
+        has_binding: whether `thinking.block_binding` is given.
+        on_mismatch: its `prefix_mismatch_behavior`, empty for none.
     """
 
     tool_choice: dict[str, Any]
@@ -55,6 +48,9 @@ class Parameters(Struct, frozen=True, kw_only=True):
     effort: str
     speed: str
     structured_output: bool
+    task_budget: Any = None
+    has_binding: bool = False
+    on_mismatch: str = ""
 
 
 class Request(Struct, frozen=True, kw_only=True):
@@ -69,6 +65,8 @@ class Request(Struct, frozen=True, kw_only=True):
         messages: the messages.
         automatic: TTL class of the request's own `cache_control`, None without one.
         parameters: what else matters.
+        diagnosed: whether it has `diagnostics`.
+        previous_message_id: id of the answer it is to be compared with, None for none.
     """
 
     model: str
@@ -79,6 +77,8 @@ class Request(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     automatic: Ttl | None
     parameters: Parameters
+    diagnosed: bool = False
+    previous_message_id: str | None = None
 
     def blocks(self) -> list[BlockFacts]:
         """Every block in the order of the prefix: tools, system, messages."""
@@ -86,24 +86,22 @@ class Request(Struct, frozen=True, kw_only=True):
         return [*self.tools, *self.system, *inner]
 
 
-class _RawMessage(Struct, forbid_unknown_fields=True):
-    role: Literal["user", "assistant", "system"]
-    content: str | list[Raw]
-    clear_at: str | None = None  # turn-scoped system messages
+class _Diagnostics(Struct, forbid_unknown_fields=True):
+    previous_message_id: str | None = None
 
 
 class _Body(Struct, forbid_unknown_fields=True):
     """Every parameter of the messages API; beta parameters are accepted without their header."""
 
     model: str
-    max_tokens: Annotated[int, Meta(ge=0)]
     messages: list[Raw]
+    max_tokens: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
     billing_policy: Raw = _ABSENT
     cache_control: Raw = _ABSENT
     compaction: Raw = _ABSENT
     container: Raw = _ABSENT
     context_management: Raw = _ABSENT
-    diagnostics: Raw = _ABSENT
+    diagnostics: _Diagnostics | None = None
     fallback_credit_token: Raw = _ABSENT
     fallbacks: Raw = _ABSENT
     inference_geo: Raw = _ABSENT
@@ -127,7 +125,6 @@ class _Body(Struct, forbid_unknown_fields=True):
 
 
 _BODY: Final = msgspec.json.Decoder(_Body)
-_MESSAGE: Final = msgspec.json.Decoder(_RawMessage)
 
 
 class RequestReader:
@@ -138,15 +135,16 @@ class RequestReader:
     """
 
     def __init__(self, rule: TokenRule) -> None:
-        self._blocks = BlockReader(rule)
-        self._messages: Memory[Message] = Memory()
+        self._messages = MessageReader(rule)
+        self.blocks = self._messages.blocks
 
-    def read(self, body: bytes, version: str) -> Request:
+    def read(self, body: bytes, version: str, *, counting: bool = False) -> Request:
         """Read a body.
 
         Args:
             body: JSON as it came.
             version: value of the `anthropic-version` header.
+            counting: whether only its tokens are asked for, which takes fewer fields.
 
         Raises:
             Refused: the body is no JSON object, lacks a field, or holds a field or a type that
@@ -154,64 +152,40 @@ class RequestReader:
         """
         try:
             top = _BODY.decode(body)
-            return self._read(top, version)
         except msgspec.DecodeError as error:
-            raise _refusal(error) from error
-
-    def _read(self, top: _Body, version: str) -> Request:
+            raise refusal_of(error) from error
+        if counting:
+            _check_counted(top)
+            top.max_tokens = 1
         _check_removed(top, version)
+        return self._read(top)
+
+    def _read(self, top: _Body) -> Request:
+        if top.max_tokens is UNSET:
+            raise Refused("max_tokens: Field required")
         automatic, problem = marker_of(top.cache_control) if top.cache_control else (None, "")
         if problem:
             raise Refused(problem.removeprefix("."))
+        asked = top.diagnostics
         return Request(
             model=top.model,
             max_tokens=top.max_tokens,
             stream=bool(top.stream),
-            tools=tuple(self._blocks.tool(raw) for raw in top.tools or ()),
-            system=self._content(top.system or ()),
-            messages=tuple(self._message(raw, at) for at, raw in enumerate(top.messages)),
+            tools=tuple(self.blocks.tool(raw) for raw in top.tools or ()),
+            system=self._messages.content(top.system or ()),
+            messages=tuple(self._messages.message(raw, at) for at, raw in enumerate(top.messages)),
             automatic=automatic,
             parameters=_parameters(top),
+            diagnosed=asked is not None,
+            previous_message_id=asked.previous_message_id if asked is not None else None,
         )
 
-    def _content(self, content: str | Sequence[Raw]) -> tuple[BlockFacts, ...]:
-        if isinstance(content, str):
-            return (self._blocks.text(content),) if content else ()
-        return tuple(self._blocks.block(raw) for raw in content)
 
-    def _message(self, raw: Raw, at: int) -> Message:
-        key = key_of(raw)
-        known = self._messages.get(key)
-        if known is not None:
-            return known
-        try:
-            message = _MESSAGE.decode(raw)
-        except msgspec.DecodeError as error:
-            raise _refusal(error, inside=f"messages.{at}") from error
-        blocks = self._content(message.content)
-        faulty = next((index for index, block in enumerate(blocks) if block.problem), -1)
-        read = Message(
-            role=message.role,
-            blocks=blocks,
-            calls=tuple(block.tool_id for block in blocks if block.kind == "tool_use"),
-            answers=tuple(block.tool_id for block in blocks if block.kind == "tool_result"),
-            faulty=faulty,
-        )
-        return self._messages.put(key, read)
-
-
-def _refusal(error: msgspec.DecodeError, *, inside: str = "") -> Refused:
-    """The provider's words for what msgspec found: the path first, then the complaint."""
-    words = str(error)
-    if not isinstance(error, msgspec.ValidationError):
-        return Refused(f"The request body is not valid JSON: {words}")
-    complaint, _, place = words.partition(" - at `$")
-    path = inside + _INDEX.sub(r".\1", place.rstrip("`"))
-    name = _NAMED.search(complaint)
-    if name is not None:
-        path += f".{name[1]}"
-        complaint = "Field required" if "missing" in complaint else "Extra inputs are not permitted"
-    return Refused(f"{path.strip('.') or 'body'}: {complaint}")
+def _check_counted(top: _Body) -> None:
+    for name in _NOT_COUNTED:
+        value = getattr(top, name)
+        if value is not None and value is not UNSET and value is not _ABSENT:
+            raise Refused(f"{name}: Extra inputs are not permitted")
 
 
 def _check_removed(top: _Body, version: str) -> None:
@@ -225,10 +199,27 @@ def _check_removed(top: _Body, version: str) -> None:
 def _parameters(top: _Body) -> Parameters:
     thinking, output = top.thinking or {}, top.output_config or {}
     mode = {key: thinking[key] for key in ("type", "budget_tokens") if thinking.get(key)}
+    binding = thinking.get("block_binding")
     return Parameters(
         tool_choice=top.tool_choice or {"type": "auto"},
         thinking={} if mode.get("type") == "disabled" else mode,
         effort=str(output.get("effort") or ""),
         speed="" if top.speed in (None, "standard") else str(top.speed),
         structured_output=output.get("format") is not None,
+        task_budget=output.get("task_budget"),
+        has_binding=binding is not None,
+        on_mismatch=_on_mismatch(binding),
     )
+
+
+def _on_mismatch(binding: object) -> str:
+    """What is to happen with thinking whose prefix changed (reference: preserved thinking)."""
+    if not isinstance(binding, dict):
+        return ""
+    value = binding.get("prefix_mismatch_behavior")
+    if value not in (None, "error", "drop_block"):
+        raise Refused(
+            "thinking.block_binding.prefix_mismatch_behavior: Input should be 'error' or"
+            " 'drop_block'"
+        )
+    return value or ""

@@ -7,11 +7,25 @@ prompt-caching page (markers) and its errors page (length). Nothing here changes
 from typing import Final
 
 from barograph.core.model import ModelFacts
+from barograph.simulator.abilities import stops_at_window
 from barograph.simulator.blocks import BlockFacts
+from barograph.simulator.faulty import overflow, too_large
+from barograph.simulator.messages import Message
 from barograph.simulator.refusal import Refused
-from barograph.simulator.request import Message, Request
+from barograph.simulator.request import Request
 
 MOST_MARKERS: Final = 4
+MOST_BYTES: Final = 32 * 1024 * 1024
+
+
+def check_size(body: bytes) -> None:
+    """Refuse a body that is larger than the provider takes.
+
+    Raises:
+        Refused: with a 413.
+    """
+    if len(body) > MOST_BYTES:
+        raise too_large()
 
 
 def check_request(request: Request) -> None:
@@ -24,18 +38,27 @@ def check_request(request: Request) -> None:
     _check_messages(request.messages)
     _check_pairs(request.messages)
     _check_markers(request)
+    _check_tools(request)
     if request.max_tokens == 0:
         _check_prewarm(request)
 
 
-def check_window(total_tokens: int, facts: ModelFacts) -> None:
-    """Refuse a prompt that is longer than the model's window.
+def check_window(request: Request, total_tokens: int, facts: ModelFacts) -> None:
+    """Refuse a prompt that is longer than the model's window, or leaves too little of it.
 
     Raises:
         Refused: with the provider's message for it.
     """
-    if total_tokens > facts.window_tokens:
-        raise Refused(f"prompt is too long: {total_tokens} tokens > {facts.window_tokens} maximum")
+    window, most = facts.window_tokens, request.max_tokens
+    figures = {"total": total_tokens, "most": most, "window": window}
+    wording = ""
+    if total_tokens > window:
+        wording = "prompt_too_long"
+    elif total_tokens + most > window and not stops_at_window(request.model):
+        wording = "input_and_max_tokens"
+    refusal = overflow(wording, **figures) if wording else None
+    if refusal is not None:
+        raise refusal
 
 
 def _check_blocks(request: Request) -> None:
@@ -91,6 +114,12 @@ def _check_markers(request: Request) -> None:
         )
 
 
+def _check_tools(request: Request) -> None:
+    """reference: provider tool-search page; something must be loaded from the start."""
+    if request.tools and all(tool.deferred for tool in request.tools):
+        raise Refused("tools: at least one tool must have defer_loading=false")
+
+
 def _check_automatic(request: Request, blocks: list[BlockFacts]) -> None:
     """An automatic marker may repeat the last eligible block's own marker, not contradict it."""
     last = next((block for block in reversed(blocks) if block.eligible), None)
@@ -136,6 +165,7 @@ def _combined(first: Message, second: Message) -> Message:
         calls=first.calls + second.calls,
         answers=first.answers + second.answers,
         faulty=max(first.faulty, second.faulty),
+        steps=(),
     )
 
 

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from barograph.simulator.refusal import NOT_FOUND, Refused
+from barograph.simulator.tokens import TokenRule, size_of_block
 
 DEFAULT_SESSION = "default"
 
@@ -37,6 +38,33 @@ class Reply(Struct, frozen=True, kw_only=True):
         calls = any(block.get("type") == "tool_use" for block in self.blocks())
         return "tool_use" if calls else "end_turn"
 
+    def tokens(self, rule: TokenRule) -> int:
+        """Tokens billed for it."""
+        if self.output_tokens is not None:
+            return self.output_tokens
+        return sum(rule.tokens_of(size_of_block(block)) for block in self.blocks())
+
+    def stopped_at(self, room_tokens: int, rule: TokenRule) -> "Reply":
+        """What is left of it where the model's window leaves room for so many tokens.
+
+        Whole blocks that fit stay, and of the first that does not a text keeps its beginning.
+        """
+        kept: list[Mapping[str, Any]] = []
+        left = room_tokens
+        for block in self.blocks():
+            tokens = rule.tokens_of(size_of_block(block))
+            if tokens <= left:
+                kept.append(block)
+                left -= tokens
+                continue
+            text = str(block["text"]) if block.get("type") == "text" else ""
+            if beginning := text[: len(text) * left // tokens].rstrip():
+                kept.append({**block, "text": beginning})
+            break
+        return Reply(
+            content=kept, stop_reason="model_context_window_exceeded", output_tokens=room_tokens
+        )
+
 
 # The decoded request and the index of the reply, from 0; None says that the script is over.
 ScriptFunction: TypeAlias = Callable[[dict[str, Any], int], Reply | None]
@@ -54,6 +82,11 @@ class Stage:
         self._scripts: dict[str, Script] = {}
         self._next: dict[str, int] = {}
         self._tried: dict[str, int] = {}
+
+    @property
+    def sessions(self) -> list[str]:
+        """Names of the sessions that have a script, sorted."""
+        return sorted(self._scripts)
 
     def play(self, session: str, script: Script) -> None:
         """Register the script of a session, from its beginning."""
@@ -73,7 +106,7 @@ class Stage:
             Refused: no session of that name plays.
         """
         if session not in self._scripts:
-            known = ", ".join(sorted(self._scripts)) or "none"
+            known = ", ".join(self.sessions) or "none"
             raise Refused(
                 f"session '{session}' has no script; known sessions: {known}",
                 status=404,

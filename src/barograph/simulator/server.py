@@ -5,29 +5,25 @@ machine, which takes milliseconds. Nothing here knows a rule of the provider.
 """
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from threading import Thread
 from time import sleep
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from barograph.core.model import ModelFacts
 from barograph.simulator.exchange import Exchange
+from barograph.simulator.faults import Fault
 from barograph.simulator.provider import SimulatedProvider
-from barograph.simulator.refusal import NOT_FOUND, Refused
 from barograph.simulator.script import Script
 from barograph.simulator.switches import Switches
 from barograph.simulator.tokens import TokenRule
-from barograph.simulator.wire import stream_of
+from barograph.simulator.transport import Connections, application_of, protocol_of
 
 try:
     import uvicorn
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
-    from starlette.routing import Route
 except ImportError as error:
     raise ImportError(
         "The simulator's server needs starlette and uvicorn: pip install 'barograph[simulator]'"
@@ -55,6 +51,7 @@ class Simulator:
         facts: facts of a model by its id; the dated table if None.
         keep_bodies: whether `exchanges` keeps request and response bodies.
         record_dir: a folder for files of every exchange, None for none.
+        faults: faults to come; `fault` adds more.
         port: where to listen on 127.0.0.1; 0 for any free port.
     """
 
@@ -69,6 +66,7 @@ class Simulator:
         facts: Callable[[str], ModelFacts] | None = None,
         keep_bodies: bool = True,
         record_dir: Path | None = None,
+        faults: Sequence[Fault] = (),
         port: int = 0,
     ) -> None:
         self.provider = SimulatedProvider(
@@ -80,6 +78,7 @@ class Simulator:
             facts=facts,
             keep_bodies=keep_bodies,
             record_dir=record_dir,
+            faults=faults,
         )
         self._port = port
         self._socket: socket.socket | None = None
@@ -102,9 +101,24 @@ class Simulator:
         """Every request received so far, with its answer."""
         return self.provider.exchanges
 
+    @property
+    def sessions(self) -> list[str]:
+        """Names of the sessions that play."""
+        return self.provider.sessions
+
     def play(self, session: str, script: Script) -> None:
         """Let a session answer by a script; see `SimulatedProvider.play`."""
         self.provider.play(session, script)
+
+    def fault(self, kind: str, **fields: Any) -> None:
+        """Let requests fail; see `SimulatedProvider.fault`.
+
+        ```python
+        simulator.fault("overloaded", times=2)  # the next two requests
+        simulator.fault("cut", session="default", index=3, after_events=5)
+        ```
+        """
+        self.provider.fault(kind, **fields)
 
     def start(self) -> Self:
         """Listen, and return once requests are answered.
@@ -116,10 +130,11 @@ class Simulator:
         if self._socket is not None:
             raise RuntimeError("The simulator is running already.")
         self._socket = _listening(self._port)
+        connections: Connections = {}
         config = uvicorn.Config(
-            _application(self.provider),
+            application_of(self.provider, connections, self._is_stopping),
             loop="asyncio",
-            http="h11",
+            http=protocol_of(connections),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -151,6 +166,9 @@ class Simulator:
             self._socket.close()
         self._server = self._thread = self._socket = None
 
+    def _is_stopping(self) -> bool:
+        return self._server is None or self._server.should_exit
+
     def __enter__(self) -> Self:
         return self.start()
 
@@ -175,41 +193,3 @@ def _listening(port: int) -> socket.socket:
         listener.close()
         raise
     return listener
-
-
-def _application(provider: SimulatedProvider) -> Starlette:
-    async def create_message(request: Request) -> Response:
-        exchange = provider.handle(await request.body(), request.headers)
-        return _response(exchange)
-
-    async def unknown(request: Request, error: Exception) -> Response:
-        refusal = Refused(
-            f"{request.method} {request.url.path} is not simulated: {error}",
-            status=404,
-            kind=NOT_FOUND,
-        )
-        return _refused(refusal)
-
-    async def crashed(_request: Request, error: Exception) -> Response:
-        refusal = Refused(f"the simulator failed: {error!r}", status=500, kind="api_error")
-        return _refused(refusal)
-
-    return Starlette(
-        routes=[Route("/v1/messages", create_message, methods=["POST"])],
-        exception_handlers={404: unknown, 405: unknown, Exception: crashed},
-    )
-
-
-def _refused(refusal: Refused) -> Response:
-    body = refusal.body("req_sim_none")
-    return Response(body, refusal.status, media_type="application/json")
-
-
-def _response(exchange: Exchange) -> Response:
-    headers = {"request-id": exchange.request_id}
-    if exchange.streamed and exchange.status == 200:
-        body = b"".join(stream_of(exchange.response))
-        return Response(body, headers=headers, media_type="text/event-stream")
-    return Response(
-        exchange.response, exchange.status, headers=headers, media_type="application/json"
-    )

@@ -4,6 +4,8 @@ A client must be right under every setting, so tests run under several. The defa
 the client: where two readings of the documentation differ in cost, the dearer one is the default.
 """
 
+from typing import Literal
+
 from msgspec import Struct
 
 from barograph.core.errors import UsageError
@@ -26,6 +28,18 @@ class Switches(Struct, frozen=True, kw_only=True):
             messages; by default every added or removed image does, as the table's wording says.
         thinking_level: first level that a change of thinking mode or budget invalidates.
         effort_level: first level that a change of effort invalidates.
+        early_eviction_seconds: an entry is gone after so many seconds without use, however long it
+            was paid for; None for never before its time.
+        thinking_binding: what happens to thinking whose prefix changed, on the models below:
+            `enforced` refuses the request, as for accounts created since 31 August 2026; `opt_in`
+            does so only where the request says what to do; `off` never.
+        bound_models: beginnings of the names of models whose thinking is bound to its prefix.
+        foreign_thinking: whether a signature that the simulator did not make passes the check, or
+            fails it as one made elsewhere.
+        diagnostics_pending: the reason for a miss is always still pending.
+        markers: `unsupported` refuses every `cache_control`, as some gateways do.
+        system_placement: `after_user` takes a system message only after a user message and before
+            the end or an assistant message; `anywhere` takes it at every place but the first.
     """
 
     reads_refresh_shorter: bool = False
@@ -36,6 +50,18 @@ class Switches(Struct, frozen=True, kw_only=True):
     images_by_presence: bool = False
     thinking_level: Level = "messages"
     effort_level: Level = "messages"
+    early_eviction_seconds: float | None = None
+    thinking_binding: Literal["enforced", "opt_in", "off"] = "enforced"
+    bound_models: tuple[str, ...] = (
+        "claude-fable-5-1",
+        "claude-mythos-5-1",
+        "claude-opus-5-5",
+        "claude-sonnet-5-5",
+    )
+    foreign_thinking: Literal["accept", "mismatch"] = "accept"
+    diagnostics_pending: bool = False
+    markers: Literal["supported", "unsupported"] = "supported"
+    system_placement: Literal["after_user", "anywhere"] = "after_user"
 
     def __post_init__(self) -> None:
         """Refuse a rate that is no share and a clock that runs backwards."""
@@ -43,8 +69,7 @@ class Switches(Struct, frozen=True, kw_only=True):
             raise UsageError(
                 f"random_miss_rate is {self.random_miss_rate}.", next_step="Give a share, 0 to 1."
             )
-        if self.first_token_seconds < 0.0:
-            raise UsageError(
-                f"first_token_seconds is {self.first_token_seconds}.",
-                next_step="Give seconds, 0 or more.",
-            )
+        for name in ("first_token_seconds", "early_eviction_seconds"):
+            seconds = getattr(self, name)
+            if seconds is not None and not seconds >= 0.0:
+                raise UsageError(f"{name} is {seconds}.", next_step="Give seconds, 0 or more.")

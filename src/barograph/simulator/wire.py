@@ -5,7 +5,7 @@ the usage with the split by TTL; `message_delta` repeats the input and cache tot
 without the split.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -23,8 +23,11 @@ def message_json(
     content: list[Any],
     stop_reason: str,
     usage: Usage,
+    diagnostics: dict[str, Any] | None = None,
+    input_transformations: Sequence[dict[str, str]] | None = None,
 ) -> bytes:
-    """The body of a 200 answer."""
+    """The body of a 200 answer; `input_transformations` is left out where it is None."""
+    told = {} if input_transformations is None else {"input_transformations": input_transformations}
     return msgspec.json.encode(
         {
             "id": message_id,
@@ -35,6 +38,8 @@ def message_json(
             "stop_reason": stop_reason,
             "stop_sequence": None,
             "usage": usage_json(usage),
+            "diagnostics": diagnostics,
+            **told,
         }
     )
 
@@ -61,9 +66,10 @@ def stream_of(message: bytes) -> Iterator[bytes]:
         message: the JSON form of a 200 answer.
     """
     whole = msgspec.json.decode(message)
-    usage = whole["usage"]
-    started = usage | {"output_tokens": min(1, usage["output_tokens"])}
-    opening = whole | {"content": [], "stop_reason": None, "usage": started}
+    usage = whole.get("usage", {})
+    opening = whole | {"content": [], "stop_reason": None}
+    if usage:
+        opening["usage"] = usage | {"output_tokens": _first_of(usage["output_tokens"])}
     yield _event("message_start", message=opening)
     yield _event("ping")
     for index, block in enumerate(whole["content"]):
@@ -80,10 +86,26 @@ def stream_of(message: bytes) -> Iterator[bytes]:
             "cache_read_input_tokens",
             "output_tokens",
         )
+        if name in usage
     }
     delta = {"stop_reason": whole["stop_reason"], "stop_sequence": whole["stop_sequence"]}
-    yield _event("message_delta", delta=delta, usage=totals)
+    told = {name: whole[name] for name in ("input_transformations",) if name in whole}
+    yield _event("message_delta", delta=delta, usage=totals, **told)
     yield _event("message_stop")
+
+
+def error_event(error: bytes) -> bytes:
+    """An error inside a stream.
+
+    Args:
+        error: the JSON body of the error.
+    """
+    return b"event: error\ndata: " + error + b"\n\n"
+
+
+def _first_of(output_tokens: object) -> object:
+    """Output tokens as the first event has them."""
+    return min(1, output_tokens) if isinstance(output_tokens, int) else output_tokens
 
 
 def _event(name: str, **fields: object) -> bytes:
