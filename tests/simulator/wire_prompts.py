@@ -59,9 +59,10 @@ class Driver:
         self, *, switches: Switches | None = None, rule: TokenRule = ONE_PER_CHAR, **changes: Any
     ) -> None:
         rng = changes.pop("rng", None)
+        script = changes.pop("script", lambda _request, _index: Reply(content="ok"))
         model_facts = facts(**changes)
         self.provider = SimulatedProvider(
-            lambda _request, _index: Reply(content="ok"),
+            script,
             switches=switches,
             rule=rule,
             rng=rng,
@@ -69,15 +70,25 @@ class Driver:
         )
 
     def send(
-        self, *messages: dict[str, Any], now: float = 0.0, key: str = "a", **body: Any
+        self,
+        *messages: dict[str, Any],
+        now: float = 0.0,
+        key: str = "a",
+        beta: str = "",
+        **body: Any,
     ) -> Exchange:
-        return self.post(
-            {"model": MODEL, "max_tokens": 1, "messages": list(messages), **body}, now=now, key=key
-        )
+        made = {"model": MODEL, "max_tokens": 1, "messages": list(messages), **body}
+        return self.post(made, now=now, key=key, beta=beta)
 
-    def post(self, body: dict[str, Any], *, now: float = 0.0, key: str = "a") -> Exchange:
-        headers = {"x-sim-now": str(now), "x-api-key": key}
+    def post(
+        self, body: dict[str, Any], *, now: float = 0.0, key: str = "a", beta: str = ""
+    ) -> Exchange:
+        headers = {"x-sim-now": str(now), "x-api-key": key, "anthropic-beta": beta}
         return self.provider.handle(msgspec.json.encode(body), headers)
+
+    def count(self, *messages: dict[str, Any], beta: str = "", **body: Any) -> Exchange:
+        made = {"model": MODEL, "messages": list(messages), **body}
+        return self.provider.count(msgspec.json.encode(made), {"anthropic-beta": beta})
 
 
 def error_of(exchange: Exchange) -> str:
