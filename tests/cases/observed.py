@@ -67,6 +67,13 @@ class Observed:
         """The decoded requests of an agent."""
         return [one.request for one in self.of(agent)]
 
+    def pair(self, one, other):
+        """Two requests, by index; the one that is not there is missing."""
+        sent = self.of()
+        if max(one, other) >= len(sent):
+            missing(f"request {max(one, other)}: only {len(sent)} were sent, {self.errors!r}")
+        return sent[one], sent[other]
+
     def pick(self, which):
         """Requests by index, or `all`."""
         if which == "all":
@@ -82,8 +89,9 @@ class Observed:
         return self.logs[-1] if self.logs else missing("log")
 
     def value(self, name):
-        """A number that the product reported, or a list of them."""
-        return self.values[name] if name in self.values else missing(f"value {name!r}")
+        """A number that the product reported, or a list of them; some are worked out when asked."""
+        found = self.values[name] if name in self.values else missing(f"value {name!r}")
+        return found() if callable(found) else found
 
 
 def missing(what):

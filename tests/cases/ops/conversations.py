@@ -55,7 +55,7 @@ def _played(stage):
             else:
                 raise UnknownWordError(f"a turn of {sorted(turn)}")
         stage.seen.next_turn = _next_turn(stage)
-        stage.seen.values["prefix_breaks"] = _breaks(stage.seen)
+        stage.seen.values["prefix_breaks"] = lambda: _breaks(stage.seen)
         return stage.seen
 
 

@@ -283,9 +283,9 @@ def _at(value, path):
         if isinstance(value, str):
             value = json.loads(value)
         if name:
-            value = value[name]
+            value = value.get(name)
         elif index:
             value = value[int(index)]
         else:
-            value = next(one for one in value if one.get(key) == wanted)
+            value = next((one for one in value if one.get(key) == wanted), {})
     return value

@@ -15,9 +15,9 @@ _MARKER = re.compile(rb',?"cache_control":\{[^{}]*\}')
 
 @check
 def prefix_extends(seen, pairs):
-    bodies = seen.bodies()
     for one, other in pairs:
-        if not kit().prefix_extends(bodies[one], bodies[other]):
+        before, after = seen.pair(one, other)
+        if not kit().prefix_extends(before.request, after.request):
             yield f"request {other} does not begin with request {one}"
 
 
@@ -33,12 +33,13 @@ def prefix_extends_all(seen, agent=None):
 def wire_bytes_prefix(seen, pairs):
     """By the bytes of each message as sent, markers cut out."""
     for one, other in pairs:
-        before = [_unmarked(raw) for raw in _raw_messages(seen.of()[one].body)]
-        after = [_unmarked(raw) for raw in _raw_messages(seen.of()[other].body)]
+        first, second = (sent.body for sent in seen.pair(one, other))
+        before = [_unmarked(raw) for raw in _raw_messages(first)]
+        after = [_unmarked(raw) for raw in _raw_messages(second)]
         if after[: len(before)] != before:
             yield f"the messages of request {other} do not begin with the bytes of request {one}"
         for section in ("tools", "system"):
-            if _section(seen.of()[one].body, section) != _section(seen.of()[other].body, section):
+            if _section(first, section) != _section(second, section):
                 yield f"the {section} of request {other} have other bytes than those of {one}"
 
 

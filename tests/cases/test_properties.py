@@ -1,0 +1,257 @@
+"""The checks find what they look for: each holds on a sound run and fails on a planted fault."""
+
+import json
+from copy import deepcopy
+from types import SimpleNamespace
+
+import pytest
+
+from barograph.core.events import MessageSeen, TurnBegan
+from barograph.core.parts import Text
+from cases import not_yet
+from cases.kit import ABSENT, Case, folder
+from cases.observed import Observed, Sent
+from cases.registry import OPS, PROPERTIES, UnknownWordError, load
+from cases.words import is_known
+
+load()
+
+if folder() is None:
+    pytest.skip(ABSENT, allow_module_level=True)
+
+MARK = {"type": "ephemeral", "ttl": "5m"}
+THOUGHT = {"type": "thinking", "thinking": "plan", "signature": "c2ln"}
+CALL = {"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a"}}
+ANSWER = [THOUGHT, CALL]
+
+
+def text(said, **more):
+    return {"type": "text", "text": said, **more}
+
+
+def result(content, call="t1", **more):
+    return {"type": "tool_result", "tool_use_id": call, "content": content, **more}
+
+
+def body(*messages):
+    roles = ("user", "assistant")
+    return {
+        "model": "m",
+        "max_tokens": 1000,
+        "tools": [{"name": "read", "input_schema": {"type": "object"}}],
+        "system": [text("be careful", cache_control=MARK)],
+        "messages": [{"role": roles[i % 2], "content": c} for i, c in enumerate(messages)],
+    }
+
+
+def sound():
+    """Two requests of one agent, as they should be."""
+    return [
+        body([text("go", cache_control=MARK)]),
+        body(
+            [text("go", cache_control=MARK)], ANSWER, [result([text("whole")], cache_control=MARK)]
+        ),
+    ]
+
+
+def observed(bodies, **more):
+    seen = Observed(Case("c", "request_sequence", "anthropic", {}, ()), results={"t1": "whole"})
+    answer = json.dumps({"content": ANSWER}).encode()
+    for one in bodies:
+        raw = json.dumps(one, separators=(",", ":")).encode()
+        seen.sent.append(Sent("main", "main", "m", raw, 200, answer, 10, scripted=False))
+    for key, value in more.items():
+        setattr(seen, key, value)
+    return seen
+
+
+def faults(name, seen, arguments):
+    return list(PROPERTIES[name](seen, **arguments))
+
+
+def at(*path):
+    """The place in the second request that a fault is planted in."""
+
+    def plant(value):
+        def change(bodies):
+            place = bodies[1]
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = value
+
+        return change
+
+    return plant
+
+
+FIRST, LAST = at("messages", 0, "content"), at("messages", 2, "content")
+THINKING = at("messages", 1, "content")
+PLANTED = {
+    "prefix_extends": ({"pairs": [[0, 1]]}, FIRST([text("otherwise")])),
+    "prefix_extends_all": ({}, FIRST("go")),
+    "wire_bytes_prefix": ({"pairs": [[0, 1]]}, FIRST([{"text": "go", "type": "text"}])),
+    "system_bytes_identical": ({}, at("system")([text("be quick")])),
+    "tools_bytes_identical": ({}, at("tools")([{"input_schema": {}, "name": "read"}])),
+    "content_shape_unchanged": ({}, FIRST("go")),
+    "latest_thinking_unchanged": ({}, THINKING([CALL])),
+    "recent_rounds_unchanged": ({"n": 1}, LAST([result("stub", cache_control=MARK)])),
+    "markers_max": ({"n": 4}, FIRST([text("a", cache_control=MARK)] * 4)),
+    "markers_min": ({"n": 1, "where": "messages"}, at("messages")([])),
+    "markers_valid": ({}, THINKING([{**THOUGHT, "cache_control": MARK}, CALL])),
+    "ttl_non_increasing": ({}, LAST([result("x", cache_control={**MARK, "ttl": "1h"})])),
+    "ttl_of": ({"value": "5m"}, LAST([result("x", cache_control={**MARK, "ttl": "1h"})])),
+    "last_marker_in_last_message": ({}, LAST([result("x")])),
+    "marker_within_lookback": (
+        {"blocks": 2},
+        at("messages")(
+            [{"role": "user", "content": [text("x")] * 9 + [text("x", cache_control=MARK)]}]
+        ),
+    ),
+    "pairing_valid": ({}, LAST([result("x", "t9")])),
+    "text_present": ({"text": "whole", "where": "messages"}, LAST([result("x")])),
+    "text_absent": ({"text": "secret"}, at("system")([text("a secret")])),
+    "call_kept": ({"id": "t1"}, THINKING([text("x")])),
+    "group_atomic": ({"prefix": "t"}, LAST([text("x")])),
+    "no_empty_text_blocks": ({}, LAST([text(" ")])),
+    "no_empty_results": ({}, LAST([result("")])),
+    "no_result_grew": ({}, LAST([result("the whole of it")])),
+    "no_base64_text": ({"min_run": 50}, LAST([result("QUJD" * 20)])),
+    "image_whole_or_placeholder": (
+        {},
+        LAST([result([{"type": "image", "source": {"type": "base64", "data": "cut"}}])]),
+    ),
+    "utf8_encodable": ({}, LAST([result("\ud83d")])),
+    "no_control_chars": ({}, LAST([result("a\x1b[0m")])),
+    "text_length_max": ({"chars": 5}, LAST([result("longer")])),
+    "arguments_parse": ({}, THINKING([{**CALL, "input": "{"}])),
+    "json_equal": (
+        {"path": "tools[name=read].name", "value": "read"},
+        at("tools")([{"name": "x"}]),
+    ),
+    "request_max_tokens_min": ({"n": 1000}, at("max_tokens")(1)),
+    "synthetic_results": ({"ids": [], "count": 0}, LAST([result("made up", "t9")])),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_check_holds_on_a_sound_run_and_finds_a_planted_fault(name):
+    arguments, plant = PLANTED[name]
+    assert faults(name, observed(sound()), arguments) == []
+    bodies = deepcopy(sound())
+    plant(bodies)
+    try:
+        found = faults(name, observed(bodies), arguments)
+    except LookupError as error:
+        found = [str(error)]
+    assert found
+
+
+def turn(number):
+    return TurnBegan(at=1.0, path="main", turn=number)
+
+
+def note(said):
+    return MessageSeen(at=1.0, path="main", role="user", origin="caller", parts=(Text(said),))
+
+
+RUNS = {
+    "log_append_only": ({}, {"logs": [[1], [1, 2]]}, {"logs": [[1], [2, 1]]}),
+    "log_unchanged": ({}, {"logs": [[1], [1]]}, {"logs": [[1], [1, 2]]}),
+    "idempotent": ({}, {"again": [(1, 1)]}, {"again": [(1, 2)]}),
+    "request_bytes_equal_recorded": (
+        {},
+        {"recorded": {0: (b"a", b"a")}},
+        {"recorded": {0: (b"a", b"b")}},
+    ),
+    "seq_unique_contiguous": (
+        {},
+        {"values": {"threads": [[(1, turn(1)), (2, turn(2))]]}},
+        {"values": {"threads": [[(1, turn(1)), (3, turn(2))]]}},
+    ),
+    "single_tip": (
+        {},
+        {"values": {"threads": [[(1, note("a"))]], "acknowledged": [{"a": 1}]}},
+        {"values": {"threads": [[(1, note("a"))]], "acknowledged": [{"a": 2}]}},
+    ),
+    "acknowledged_all_present": (
+        {},
+        {"values": {"threads": [[(1, note("a"))]], "acknowledged": [{"a": 1}]}},
+        {"values": {"threads": [[(1, note("a"))]], "acknowledged": [{"b": 1}]}},
+    ),
+    "bytes_max": (
+        {"steps": 2, "bytes": 5},
+        {"values": {"bytes": {2: 5}}},
+        {"values": {"bytes": {2: 6}}},
+    ),
+    "growth_ratio_max": (
+        {"a": 1, "b": 2, "ratio": 2.0},
+        {"values": {"bytes": {1: 2, 2: 4}}},
+        {"values": {"bytes": {1: 2, 2: 5}}},
+    ),
+    "value": (
+        {"name": "n", "values": [1, 2.5], "tolerance": 0.1},
+        {"values": {"n": [1, 2.45]}},
+        {"values": {"n": [1, 2.7]}},
+    ),
+    "model_calls": ({"min": 2, "max": 2}, {}, {"sent": []}),
+    "ends": ({"reason_in": ["completed"]}, {}, {"unfinished_turns": 1}),
+    "raises": (
+        {"kind": "rate_limit"},
+        {"errors": [SimpleNamespace(status_code=429)]},
+        {"errors": [SimpleNamespace(status_code=400)]},
+    ),
+    "warning": ({"contains": "fixed"}, {"said": ["the fixed part"]}, {"said": ["other"]}),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_check_of_a_run_holds_and_fails(name):
+    arguments, good, bad = RUNS[name]
+    assert faults(name, observed(sound(), **good), arguments) == []
+    assert faults(name, observed(sound(), **bad), arguments)
+
+
+def test_a_check_that_looks_for_what_is_not_there_is_loud():
+    with pytest.raises(LookupError):
+        faults("value", observed([]), {"name": "unheard", "eq": 1})
+    with pytest.raises(LookupError):
+        faults("prefix_extends", observed(sound()), {"pairs": [[0, 7]]})
+    with pytest.raises(UnknownWordError):
+        faults("event_count", observed([], logs=[[]]), {"kind": "unheard", "eq": 0})
+    with pytest.raises(TypeError):
+        faults("markers_max", observed(sound()), {"n": 4, "unheard": 1})
+
+
+def test_unknown_words_are_known_as_such():
+    assert not is_known("unheard", "op:unheard")
+    assert not is_known("request_sequence", "input:unheard")
+    assert not is_known("request_sequence", "setting:unheard")
+    assert is_known("request_sequence", "setting:window")
+    assert all(is_known(op, f"op:{op}") for op in OPS)
+
+
+def test_a_thing_that_is_not_possible_yet_is_named_by_what_needs_it():
+    names = [one.name for one in not_yet.blocking({"op:bound", "form:openai"})]
+    assert names == ["bound", "OpenAI codec"]
+    assert not_yet.judged_elsewhere({"prop": "event_count", "kind": "nudge"}, []).name == "rounds"
+    assert not_yet.judged_elsewhere({"prop": "event_count", "kind": "turn"}, []) is None
+    frame = not_yet.touched_by({"input:volatile_sources:changing"})
+    assert not_yet.judged_elsewhere({"prop": "text_present"}, frame).name == "frame"
+    assert not_yet.judged_elsewhere({"prop": "text_present"}, []) is None
+
+
+def test_relief_is_missed_only_where_it_would_have_acted():
+    def case(**given):
+        return Case("c", "agent_run", "anthropic", given, ())
+
+    sent = observed(sound()).sent
+    tokens = len(sent[1].body) / 4
+    assert not not_yet.relief_is_missed(case(), sent)
+    assert not not_yet.relief_is_missed(case(settings={"window": tokens * 2}), sent)
+    assert not_yet.relief_is_missed(case(settings={"window": tokens * 1.5}), sent)
+    assert not not_yet.relief_is_missed(
+        case(settings={"window": tokens * 1.5, "prune": False}), sent
+    )
+    assert not_yet.relief_is_missed(case(settings={"window": tokens}), sent)
+    reported = {"usage_per_call": {"input_tokens": 700}, "settings": {"window": 1000}}
+    assert not_yet.relief_is_missed(case(**reported), sent)
