@@ -82,6 +82,7 @@ def find_divergence(codec: Codec, before: Sent, after: Sent) -> Divergence | Non
         or _in_tools(before, after)
         or _in_system(codec, before, after)
         or _in_parameters(codec, before, after)
+        or _in_images(before, after)
         or _in_messages(codec, before, after)
     )
     return found and replace(found, segments=before.all_segments)
@@ -145,6 +146,14 @@ def _in_parameters(codec: Codec, before: Sent, after: Sent) -> Divergence | None
         if codec.scope_of((), "", _object(mixed)) != base:
             return _departure("parameters", key, left.get(key, ""), right.get(key, ""))
     return None
+
+
+def _in_images(before: Sent, after: Sent) -> Divergence | None:
+    """An image more or less, anywhere, costs all cached messages, as a parameter does."""
+    one, other = before.surface.images, after.surface.images
+    if one == other:
+        return None
+    return _departure("parameters", "number of images", str(one), str(other))
 
 
 def _in_messages(codec: Codec, before: Sent, after: Sent) -> Divergence | None:
