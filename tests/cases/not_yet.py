@@ -9,6 +9,8 @@ exists, the entry is out of date and a test says so.
 from importlib.util import find_spec
 from typing import NamedTuple
 
+from barograph import Policy
+
 _ESTIMATED_TOKENS_PER_CHAR = 0.25
 _SOFT, _HARD = 0.6, 0.8
 
@@ -34,6 +36,11 @@ def _words(text):
     return frozenset(text.split())
 
 
+# What may fail in a run that nothing relieved, though nothing is wrong with it.
+_RELIEVED = _words(
+    "ends final_text_in fits_true_window model_calls no_request_over_model_window raises"
+    " text_absent text_present user_inputs_needed value warning"
+)
 NOT_YET = (
     Capability(
         "bound",
@@ -49,31 +56,38 @@ NOT_YET = (
         clouds=_words("text_length_max no_base64_text image_whole_or_placeholder value"),
     ),
     Capability(
-        "relief",
-        "nothing is pruned or compacted, and no summary is asked for",
-        "barograph.core.relief",
-        blocks=_words("op:prune op:compact op:compact_both op:compact_repeat"),
-        touches=_words("relief:missed"),
+        "prune",
+        "old results stay in the surface as they came",
+        "barograph.core.prune",
+        blocks=_words("op:prune"),
+        touches=_words("prune:missed"),
+        properties=_words(
+            "each_stub_keeps_ends prefix_breaks_equal_relief_events prune_pass_min_tokens"
+            " relief_order event_count:prune"
+        ),
+        clouds=_RELIEVED,
+    ),
+    Capability(
+        "compact",
+        "no span gives way to a summary, and no archive is written",
+        "barograph.core.compaction",
+        blocks=_words("op:compact op:compact_both op:compact_repeat"),
+        touches=_words("compact:missed"),
         properties=_words(
             "archive_roundtrip archives_distinct auto compactions coverage_complete"
-            " each_stub_keeps_ends manual no_empty_summary order prefix_breaks_equal_relief_events"
-            " prune_pass_min_tokens relief_order summariser_calls summariser_request_max_tokens"
-            " summariser_request_valid summariser_saw summariser_text_absent_base64"
-            " summariser_text_present summary_max_chars surface_contains_one_of"
-            " surface_never_grows_by_compaction surface_smaller_than_before"
-            " text_present:all_after_compaction"
+            " event_count:archive event_count:compaction manual no_empty_summary order"
+            " summariser_calls summariser_request_max_tokens summariser_request_valid"
+            " summariser_saw summariser_text_absent_base64 summariser_text_present"
+            " summary_max_chars surface_contains_one_of surface_never_grows_by_compaction"
+            " surface_smaller_than_before text_absent:archive text_present:all_after_compaction"
+            " text_present:archive"
         ),
-        clouds=_words(
-            "text_present text_absent fits_true_window model_calls ends raises final_text_in"
-            " no_request_over_model_window latest_thinking_unchanged warning value"
-            " prefix_extends prefix_extends_all recent_rounds_unchanged group_atomic call_kept"
-            " no_result_grew surface_equals_recorded_request"
-        ),
+        clouds=_RELIEVED,
     ),
     Capability(
         "recover",
         "an overflow is not told apart from other errors, and nothing is tried again",
-        "barograph.core.recover",
+        "barograph.core.relief",
         blocks=_words("op:classify_error input:provider_rule input:true_tokens_per_char"),
         properties=_words("classify_all classify_no_false_positive"),
     ),
@@ -109,20 +123,20 @@ NOT_YET = (
     Capability(
         "redaction",
         "secrets are logged as they come",
-        "barograph.core.redaction",
+        "barograph.core.policy:redact",
         touches=_words("setting:redact"),
         properties=_words("secrets_absent"),
     ),
     Capability(
         "private sessions",
         "a session cannot be declared private; a store in memory is the nearest thing",
-        "barograph.core.private",
+        "barograph.core.policy:private",
         touches=_words("setting:private"),
     ),
     Capability(
         "lifetimes by agent",
         "subagents log and cache under the policy of their parent",
-        "barograph.langchain.subagents",
+        "barograph.core.policy:subagent_ttl",
         touches=_words("setting:subagent_cache_ttl"),
         clouds=_words("ttl_of"),
     ),
@@ -177,24 +191,36 @@ def known_words():
     return RELIEF_WORDS.union(*(one.blocks | one.touches for one in NOT_YET))
 
 
-def relief_is_missed(case, sent):
-    """Whether some request was so long that relief would have acted, by the case's thresholds.
+def missed_relief(case, sent):
+    """Words for the relief that some request was long enough for, by the case's thresholds.
 
     By characters, four a token, and by the usage that the case reports.
     """
-    settings, windows = case.settings, [one["window"] for one in case.given.get("models") or ()]
-    window = min([settings.get("window", 1_000_000), *windows])
-    soft = settings.get("soft", _SOFT) if settings.get("prune", True) is not False else 1.0
-    threshold = window * min(soft, settings.get("hard", _HARD))
+    settings = case.settings
+    window = min([settings.get("window", 1_000_000), *_windows(case)])
     reported = case.given.get("usage_per_call") or {}
     longest = max((len(one.body) for one in sent), default=0) * _ESTIMATED_TOKENS_PER_CHAR
+    longest = max(longest, sum(reported.values()))
     overflowed = any(one.status == 400 and b"too long" in one.response for one in sent)
-    return overflowed or max(longest, sum(reported.values())) > threshold
+    is_pruned = settings.get("prune", True) is not False
+    missed = set()
+    if is_pruned and (overflowed or longest > window * settings.get("soft", _SOFT)):
+        missed.add("prune:missed")
+    if overflowed or longest > window * settings.get("hard", _HARD):
+        missed.add("compact:missed")
+    return missed
+
+
+def _windows(case):
+    return [one["window"] for one in case.given.get("models") or ()]
 
 
 def is_grown(capability):
-    """Whether the place where a capability is to live exists."""
+    """Whether the place where a capability is to live exists: a module, or a knob of the policy."""
+    module, _, knob = capability.home.partition(":")
+    if knob:
+        return knob in Policy.__struct_fields__
     try:
-        return find_spec(capability.home) is not None
+        return find_spec(module) is not None
     except ModuleNotFoundError:
         return False

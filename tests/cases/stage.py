@@ -292,6 +292,7 @@ class Stage:
         content = message["content"]
         for block in _blocks(content):
             if block.get("type") == "tool_result":
+                self.seen.results.setdefault(block["tool_use_id"], block.get("content") or "")
                 self.seen.accepted.append(("tool", _text(block.get("content") or "")))
             elif block.get("type") == "text":
                 self.seen.accepted.append((message["role"], block["text"]))

@@ -23,10 +23,8 @@ def test_case(name, tmp_path):
         pytest.skip(f"not yet: {reasons(blocked)}")
     run, _, _ = OPS[case.op]
     seen = run(case, tmp_path)
-    words = case.words()
-    if not_yet.relief_is_missed(case, seen.sent):
-        words.add("relief:missed")
-    waits = dict.fromkeys(not_yet.touched_by(words))
+    missed = not_yet.missed_relief(case, seen.sent)
+    waits = dict.fromkeys(not_yet.touched_by(case.words() | missed))
     touched = list(waits)
     held, faults = [], []
     for prop in case.properties:

@@ -241,17 +241,17 @@ def test_a_thing_that_is_not_possible_yet_is_named_by_what_needs_it():
 
 
 def test_relief_is_missed_only_where_it_would_have_acted():
-    def case(**given):
-        return Case("c", "agent_run", "anthropic", given, ())
-
     sent = observed(sound()).sent
     tokens = len(sent[1].body) / 4
-    assert not not_yet.relief_is_missed(case(), sent)
-    assert not not_yet.relief_is_missed(case(settings={"window": tokens * 2}), sent)
-    assert not_yet.relief_is_missed(case(settings={"window": tokens * 1.5}), sent)
-    assert not not_yet.relief_is_missed(
-        case(settings={"window": tokens * 1.5, "prune": False}), sent
-    )
-    assert not_yet.relief_is_missed(case(settings={"window": tokens}), sent)
-    reported = {"usage_per_call": {"input_tokens": 700}, "settings": {"window": 1000}}
-    assert not_yet.relief_is_missed(case(**reported), sent)
+
+    def missed(**given):
+        return not_yet.missed_relief(Case("c", "agent_run", "anthropic", given, ()), sent)
+
+    both = {"prune:missed", "compact:missed"}
+    assert missed() == set()
+    assert missed(settings={"window": tokens * 2}) == set()
+    assert missed(settings={"window": tokens * 1.5}) == {"prune:missed"}
+    assert missed(settings={"window": tokens * 1.5, "prune": False}) == set()
+    assert missed(settings={"window": tokens}) == both
+    assert missed(models=[{"window": tokens}]) == both
+    assert missed(settings={"window": 1000}, usage_per_call={"input_tokens": 900}) == both

@@ -245,6 +245,7 @@ def _tear(path, good, tail, variant):
         "cut inside a UTF-8 sequence": log[: place + 4],
         "whole record without its newline": log,
         "tail of blank lines": log[:before] + b"\n" * 512,
+        "tail of NUL bytes": log[:before] + bytes(512),
     }
     for leftover in path.parent.iterdir():
         leftover.unlink()

@@ -70,6 +70,11 @@ def raw_in_log(seen):
 @check
 def event_count(seen, kind, eq):
     tags = {event.__struct_config__.tag for _, event in seen.log}
+    if kind == "repair":
+        found = sum(getattr(event, "origin", "") == "repair" for _, event in seen.log)
+        if found != eq:
+            yield f"{found} repairs"
+        return
     tag = _KINDS.get(kind, kind)
     if kind not in _KINDS and tag not in tags:
         raise UnknownWordError(f"event kind {kind!r}")
