@@ -66,6 +66,7 @@ class Written(Struct, frozen=True, kw_only=True):
         ttl: lifetime it was written with.
         used_at: start of the last request that wrote or read it, seconds.
         tokens: its length as the provider reported it; None where it was not told apart.
+        images: number of images in the request that wrote or read it.
     """
 
     level: Literal["header", "messages"]
@@ -75,10 +76,19 @@ class Written(Struct, frozen=True, kw_only=True):
     ttl: Ttl
     used_at: float
     tokens: int | None
+    images: int = 0
 
     def is_live(self, at: float) -> bool:
         """Whether the entry has not expired at that time."""
         return at - self.used_at <= TTL_SECONDS[self.ttl]
+
+    def is_readable(self, at: float, images: int) -> bool:
+        """Whether a request with so many images can be expected to read it.
+
+        One image more or less, anywhere, costs every entry that ends within the messages
+        (prompt-caching page, table of what invalidates what).
+        """
+        return self.is_live(at) and (self.level == "header" or self.images == images)
 
 
 class CacheView(Struct, frozen=True, kw_only=True):
@@ -88,6 +98,7 @@ class CacheView(Struct, frozen=True, kw_only=True):
         header_level: where the end of tools + system is; None where there is neither.
         header_block: index of the block there.
         header_chars: characters of tools + system.
+        images: number of images in the request.
         insured: number of message blocks up to the place where a rewrite is most likely to begin.
         reserved: slots that somebody else will use.
     """
@@ -102,6 +113,7 @@ class CacheView(Struct, frozen=True, kw_only=True):
     facts: ModelFacts
     ttl: Ttl
     tokens_per_char: float
+    images: int = 0
     insured: int = 0
     reserved: int = 0
 
@@ -119,7 +131,7 @@ class Plan(Struct, frozen=True):
 
 def plan_breakpoints(view: CacheView) -> Plan:
     """Place header, insurance, anchor and tail; the most valuable first when slots are short."""
-    anchor = find_anchor(view.segments, view.ledger, view.scope, view.at)
+    anchor = find_anchor(view.segments, view.ledger, view.scope, view.at, view.images)
     places: dict[int, str] = {}
     free = SLOTS - view.reserved
     tail = last_markable(view.segments, len(view.segments))
@@ -152,22 +164,24 @@ def plan_breakpoints(view: CacheView) -> Plan:
 
 
 def find_anchor(
-    segments: Trail[Segment], ledger: Trail[Written], scope: Scope, at: float
+    segments: Trail[Segment], ledger: Trail[Written], scope: Scope, at: float, images: int = 0
 ) -> Written | None:
-    """The deepest live entry that is a prefix of the request; a dead one where none is live.
+    """The deepest readable entry that is a prefix of the request; else one that may prove to be.
 
     The newest record is the tail written last. Where it still fits, the history only grew and the
     search ends at once; after a rewrite every record is looked at, since an older branch may have
-    come back.
+    come back. An entry that is dead by our clock, or whose request had other images, is still
+    better than none: a marker is free, and the provider may be kinder than its rules.
     """
     best: Written | None = None
     for index in range(len(ledger) - 1, -1, -1):
         entry = ledger[index]
         if _is_prefix(entry, segments, scope) and (
-            best is None or _rank(entry, at) > _rank(best, at)
+            best is None or _rank(entry, at, images) > _rank(best, at, images)
         ):
             best = entry
-            if index == len(ledger) - 1 and entry.level == "messages" and entry.is_live(at):
+            is_tail = index == len(ledger) - 1 and entry.level == "messages"
+            if is_tail and entry.is_readable(at, images):
                 break
     return best
 
@@ -187,6 +201,7 @@ def confirm_entries(
     at: float,
     cached_tokens: int | None,
     anchor_tokens: int | None,
+    images: int = 0,
 ) -> list[Written]:
     """What the ledger learns from a response.
 
@@ -208,6 +223,7 @@ def confirm_entries(
                 ttl=mark.ttl,
                 used_at=at,
                 tokens=cached_tokens if mark is breakpoints[-1] else tokens,
+                images=images,
             )
         )
     return learned
@@ -223,8 +239,9 @@ def _is_prefix(entry: Written, segments: Trail[Segment], scope: Scope) -> bool:
     )
 
 
-def _rank(entry: Written, at: float) -> tuple[bool, int]:
-    return entry.is_live(at), entry.position
+def _rank(entry: Written, at: float, images: int) -> tuple[bool, bool, int]:
+    has_images = entry.level == "messages" and entry.images == images
+    return entry.is_live(at), has_images, entry.position
 
 
 def _reaches_minimum(view: CacheView, position: int) -> bool:

@@ -131,7 +131,8 @@ class Engine:
         if not path.round and not work.rewritten:
             insured = len(surface.segments)  # a turn begins where this request ends
         plan = plan_breakpoints(self._cache_view(path, surface, given, insured))
-        is_live = plan.anchor is not None and plan.anchor.is_live(given.at)
+        anchor = plan.anchor
+        is_readable = anchor is not None and anchor.is_readable(given.at, surface.images)
         segments = surface.segments
         work.log(
             CallPlanned(
@@ -143,7 +144,7 @@ class Engine:
                 entries=len(surface.entries),
                 digest=segments[-1].key.hex() if len(segments) else "",
                 breakpoints=plan.breakpoints,
-                expected_read_tokens=plan.anchor.tokens if plan.anchor and is_live else None,
+                expected_read_tokens=anchor.tokens if anchor and is_readable else None,
                 insured=insured,
                 foreign_breakpoints=given.foreign,
             )
@@ -160,7 +161,8 @@ class Engine:
             header_block=block,
             header_chars=count_header_chars(self.codec, header.system, header.tools),
             segments=surface.segments,
-            scope=_expected_scope(self.codec, path, surface, header).with_images(surface.images),
+            scope=_expected_scope(self.codec, path, surface, header),
+            images=surface.images,
             ledger=path.ledger,
             at=given.at,
             facts=self.codec.facts_of(header.model),

@@ -5,7 +5,6 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from barograph.core.canonical import digest
 from barograph.core.events import Ttl
 from barograph.core.parts import Part, Parts, Role
 
@@ -76,16 +75,6 @@ class Scope(Struct, frozen=True):
 
     header: bytes
     messages: bytes
-
-    def with_images(self, count: int) -> "Scope":
-        """The scope of a request with so many images.
-
-        One image more or less, anywhere, costs every entry that ends within the messages
-        (prompt-caching page, table of what invalidates what).
-        """
-        if not count:
-            return self
-        return Scope(self.header, digest(self.messages, count.to_bytes(8, "big")))
 
 
 class Codec(Protocol):

@@ -256,7 +256,8 @@ def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) 
     entries = confirm_entries(
         plan.breakpoints,
         segments,
-        path.scope.with_images(surface.images),
+        path.scope,
+        images=surface.images,
         at=plan.at,
         cached_tokens=cached,
         anchor_tokens=plan.expected_read_tokens,
