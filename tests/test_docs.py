@@ -119,6 +119,7 @@ ARGUMENTS = {
     "[OTHER]": "Number of a later call.",
     "PATH...": "Recordings, or folders that hold some.",
     "{show}": "What to do; there is one so far.",
+    "[SCENARIO]": "A TOML or JSON file; without it, every request gets the same text.",
 }
 
 
