@@ -327,6 +327,8 @@ class Made:
     planned: State
     send: Send
     events: tuple[Event, ...]
+    history: tuple[Incoming, ...]
+    is_known: bool
     departures: list[Departure] = field(default_factory=list)
 
 
@@ -398,7 +400,17 @@ class Trip:
         before, first = self.session.state, self.store.last_seq(self.id)
         send, _ = self.session.want(wanted)
         events = tuple(event for _, event in self.store.read(self.id, after=first))
-        made = Made(move, self.at, side.header, before, self.session.state, send, events)
+        made = Made(
+            move,
+            self.at,
+            side.header,
+            before,
+            self.session.state,
+            send,
+            events,
+            tuple(side.history),
+            is_known,
+        )
         self.calls.append(made)
         side.given, side.seen = list(side.history), send.seen
         side.past.append(list(side.history))
