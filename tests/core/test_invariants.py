@@ -321,7 +321,7 @@ def speech_of(messages):
 
 
 def answers_to(messages):
-    """The results of each assistant message's calls, the first of each call; None where it has none.
+    """The results of each assistant message's calls, the first of each; None where it has none.
 
     A result belongs to the assistant message before it; empty messages do not count.
     """
