@@ -314,4 +314,5 @@ def _blocks(content):
 
 
 def _text(content):
-    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    """What a content says in words."""
+    return "".join(block.get("text", "") for block in _blocks(content))

@@ -66,6 +66,7 @@ def _next_turn(stage):
         failed = len(stage.seen.errors)
         with stage.open():
             stage.turn({"user": "and now?", "model": [{"role": "assistant", "content": "done"}]})
+            stage.snapshot()
         return stage.seen.errors[failed:]
 
     return play

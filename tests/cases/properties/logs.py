@@ -4,6 +4,7 @@ import json
 
 from msgspec import to_builtins
 
+from barograph.core.canonical import clean_text
 from barograph.core.parts import texts_in
 from cases.kit import kit
 from cases.registry import UnknownWordError, check
@@ -40,7 +41,10 @@ def log_unchanged(seen):
 
 @check
 def log_complete(seen):
-    """All that was said, by person, model and tool, in order (tools of one round in any), whole."""
+    """All that was said, by person, model and tool, in order (tools of one round in any), whole.
+
+    Half a surrogate pair, which no file can hold, is there as U+FFFD.
+    """
     log = seen.log
     if [seq for seq, _ in log] != list(range(1, len(log) + 1)):
         yield "the numbering of the log has a gap"
@@ -50,21 +54,26 @@ def log_complete(seen):
         yield "the answers in the log are not those that the provider gave"
     rest = iter(text for kind, text in told if kind == "MessageSeen")
     for role, text in seen.accepted:
-        if role == "user" and text.strip() and not any(text in one for one in rest):
+        if role == "user" and text.strip() and not any(clean_text(text) in one for one in rest):
             yield f"the log lacks a user's {text[:40]!r}, in its order"
     kept = {text for _, text in told}
     for role, text in seen.accepted:
-        if role == "tool" and text not in kept:
+        if role == "tool" and clean_text(text) not in kept:
             yield f"the log lacks a result, {text[:40]!r}"
 
 
 @check
 def raw_in_log(seen):
-    """Every result as its tool gave it."""
+    """Every result as its tool gave it, its images included."""
     kept = {_text_of(event) for _, event in seen.log}
+    blocks = "".join(json.dumps(to_builtins(event)) for _, event in seen.log)
     for call, content in seen.results.items():
-        if (content if isinstance(content, str) else json.dumps(content)) not in kept:
+        given = [{"text": content}] if isinstance(content, str) else content
+        if clean_text(_joined(given)) not in kept:
             yield f"the log lacks the original of {call}"
+        for block in given:
+            if block.get("type") == "image" and block["source"].get("data", "") not in blocks:
+                yield f"the log lacks an image of {call}"
 
 
 @check
