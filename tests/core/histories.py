@@ -327,8 +327,6 @@ class Made:
     planned: State
     send: Send
     events: tuple[Event, ...]
-    history: tuple[Incoming, ...]
-    is_known: bool
     departures: list[Departure] = field(default_factory=list)
 
 
@@ -400,17 +398,7 @@ class Trip:
         before, first = self.session.state, self.store.last_seq(self.id)
         send, _ = self.session.want(wanted)
         events = tuple(event for _, event in self.store.read(self.id, after=first))
-        made = Made(
-            move,
-            self.at,
-            side.header,
-            before,
-            self.session.state,
-            send,
-            events,
-            tuple(side.history),
-            is_known,
-        )
+        made = Made(move, self.at, side.header, before, self.session.state, send, events)
         self.calls.append(made)
         side.given, side.seen = list(side.history), send.seen
         side.past.append(list(side.history))

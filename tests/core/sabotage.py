@@ -98,11 +98,11 @@ ALL = [
         "invariant_3_a_round_trip",
     ),
     Sabotage(
-        "4 a departure is followed",
+        "4 byte stability",
         "core/intake.py",
         "    if matched < len(seen) or _answers_repair(work.state, given, new):",
         "    if False:",
-        "invariant_4_the_surface_says",
+        "invariant_5_every_call",
     ),
     Sabotage(
         "4 a departure is logged, never silent",
@@ -164,7 +164,7 @@ ALL = [
         '    return [u for u in group if u.role == "tool"] + '
         '[u for u in group if u.role != "tool"]',
         "    return list(group)",
-        "invariant_4_the_surface_says",
+        "invariant_5_every_call",
     ),
     Sabotage(
         "5 pairing: one id once",
@@ -206,7 +206,7 @@ ALL = [
         "core/intake.py",
         "codec.sendable(ruling.parts, prefill=True) if is_prefill else ruling.parts",
         "ruling.parts",
-        "invariant_5_a_final or prefill_is_stripped",
+        "invariant_5_a_final",
     ),
     Sabotage(
         "5 a final answer of the model",

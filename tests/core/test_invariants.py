@@ -154,10 +154,7 @@ def test_invariant_2_a_log_with_a_gap_is_refused():
 @many
 @given(journeys(), codecs, policies)
 def test_invariant_3_a_session_restored_from_its_log_is_the_live_one(moves, codec, policy):
-    trip = travel([], codec=codec, policy=policy)
-    for move in [*moves, Restart()]:
-        trip.play([move])
-        assert restore(codec, trip.events()) == trip.session.state
+    trip = travel([*moves, Restart()], codec=codec, policy=policy)
     for live, restored in trip.restarts:
         assert live == restored
 
@@ -302,54 +299,6 @@ def test_invariant_4_the_renderer_agrees_with_a_client_that_knows_nothing_of_it(
         rendered = b",".join(wire_messages(codec, made.send.surface, made.send.breakpoints))
         by_hand = client_body(made.send, trip.sides[made.move.path], respell=respell)
         assert b'"messages":[' + rendered + b"]" in by_hand
-
-
-def speech_of(messages):
-    """Who says what, tool results aside: texts, pictures, reasoning, and the calls by their id."""
-    said = []
-    for role, parts in messages:
-        asked = []
-        for part in AnthropicCodec().sendable(parts):
-            if isinstance(part, ToolCall):
-                asked.append(part.id)
-                said.append((role, "call", part.id))
-            elif not isinstance(part, ToolResult):
-                said.append((role, getattr(part, "text", part)))
-    if said and said[-1][0] == "assistant" and isinstance(said[-1][1], str):
-        said[-1] = ("assistant", said[-1][1].rstrip())  # a prefill
-    return said
-
-
-def answers_to(messages):
-    """The results of each assistant message's calls, the first of each; None where it has none.
-
-    A result belongs to the assistant message before it; empty messages do not count.
-    """
-    groups, answers = [], {}
-    for role, parts in messages:
-        sendable = AnthropicCodec().sendable(parts)
-        if role == "assistant" and sendable:
-            answers = {part.id: None for part in sendable if isinstance(part, ToolCall)}
-            groups.append(answers)
-        for part in sendable:
-            if isinstance(part, ToolResult) and answers.get(part.call_id, part) is None:
-                answers[part.call_id] = part
-    return groups
-
-
-@many
-@given(journeys())
-def test_invariant_4_the_surface_says_what_the_caller_shows_and_nothing_else(moves):
-    for made in travel(moves).calls:
-        shown = [(message.role, message.parts) for message in made.history]
-        sent = [(entry.role, entry.parts) for entry in made.send.surface.entries]
-        assert speech_of(sent) == speech_of(shown)
-        for answers, received in zip(answers_to(sent), answers_to(shown), strict=True):
-            assert answers.keys() == received.keys()
-            for call, result in answers.items():
-                assert result is not None
-                if received[call] is not None and not made.is_known:
-                    assert result == received[call]
 
 
 @many
