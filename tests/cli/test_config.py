@@ -22,6 +22,7 @@ def test_every_value_in_effect(show, tmp_path):
         ["setting", "value"],
         ["policy.entry_ttl", "5m"],
         ["policy.name", "off"],
+        ["policy.on_mismatch", "warn"],
         ["policy.on_store_error", "continue"],
         ["policy.profile", "interactive"],
         ["policy.start_tokens_per_char", "0.25"],

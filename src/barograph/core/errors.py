@@ -5,6 +5,7 @@ BarographError              .code, the ids involved, the next step in words
 ├ UsageError                the caller's mistake
 │ ├ PolicyError             a knob or a cache marker outside its range
 │ ├ SettingsError           a file or an environment variable that cannot be used
+│ ├ SecondOwner             another middleware rewrites the same requests
 │ ├ UnknownSession
 │ └ UnknownCall
 ├ LogError                  the log itself
@@ -57,6 +58,12 @@ class SettingsError(UsageError):
     """A file or an environment variable that cannot be used."""
 
     code = "settings"
+
+
+class SecondOwner(UsageError):
+    """Another middleware rewrites the requests that Barograph governs."""
+
+    code = "second_owner"
 
 
 class UnknownSession(UsageError):

@@ -23,6 +23,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         tool_order: names of tools that come first, in this order; the rest follows by name.
         on_store_error: `continue` goes on with one loud warning when the log cannot be written;
             `stop` raises before the request leaves.
+        on_mismatch: what to do when the request that is about to leave is not the surface, because
+            something behind us changed it: `warn` says so once and goes on, `stop` raises before it
+            leaves. Either way the log has both.
         start_tokens_per_char: the estimate before the provider has reported usage, in (0, 2].
             The usual four characters a token.
 
@@ -35,6 +38,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     ttl: Ttl | None = None
     tool_order: tuple[str, ...] = ()
     on_store_error: Literal["continue", "stop"] = "continue"
+    on_mismatch: Literal["warn", "stop"] = "warn"
     start_tokens_per_char: float = 0.25
 
     def __post_init__(self) -> None:
@@ -42,6 +46,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         _one_of("profile", self.profile, ("interactive", "desktop", "fleet", "subagent"))
         _one_of("ttl", self.ttl, ("5m", "1h", None))
         _one_of("on_store_error", self.on_store_error, ("continue", "stop"))
+        _one_of("on_mismatch", self.on_mismatch, ("warn", "stop"))
         if not 0 < self.start_tokens_per_char <= 2:
             raise PolicyError(
                 f"start_tokens_per_char is {self.start_tokens_per_char}.",

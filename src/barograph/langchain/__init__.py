@@ -2,6 +2,7 @@
 
 try:
     from barograph.langchain.middleware import Barograph
+    from barograph.langchain.owners import check
 except ImportError as error:
     if (error.name or "").startswith("barograph"):
         raise
@@ -10,4 +11,4 @@ except ImportError as error:
         name=error.name,
     ) from error
 
-__all__ = ["Barograph"]
+__all__ = ["Barograph", "check"]

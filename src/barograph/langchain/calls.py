@@ -19,6 +19,7 @@ from barograph.langchain.wire import WATCH, Watch, install
 from barograph.providers.anthropic.usage import usage_of_langchain
 
 _SHOWN_CHARS = 2000
+_SHOWN_PIECES = 5
 _log = logging.getLogger("barograph")
 
 
@@ -86,14 +87,18 @@ class ModelCall:
         )
 
     def _record(self, body: bytes) -> None:
-        with _going_on(self._track):
-            self._track.session.leave(
+        track = self._track
+        mismatches: tuple[str, ...] = ()
+        with _going_on(track):
+            mismatches = track.session.leave(
                 at=self._clock(),
-                path=self._track.path,
+                path=track.path,
                 header=self._prepared.header,
                 body=body,
                 observed=True,
             )
+        if mismatches:
+            _speak_of(mismatches, track)
 
     def _note(self, given: Answered | Refused) -> None:
         with _going_on(self._track):
@@ -173,6 +178,28 @@ def _going_on(track: Track) -> Iterator[None]:
         yield
     except SurfaceError as error:
         _log.error("barograph: %s of session %s: %s", track.path, track.session.id, error)
+
+
+def _speak_of(mismatches: tuple[str, ...], track: Track) -> None:
+    """Say that something behind us changed the request, or stop it (policy `on_mismatch`).
+
+    Raises:
+        SurfaceError: the policy is to stop.
+    """
+    where = ", ".join(mismatches[:_SHOWN_PIECES])
+    error = SurfaceError(
+        f"The request of {track.path} in session {track.session.id} is not the surface: it differs "
+        f"in {where}.",
+        next_step="A middleware behind Barograph, or an option of the model, changes it: put "
+        "Barograph last, and ask barograph.langchain.check(agent).",
+        path=track.path,
+        session=track.session.id,
+    )
+    if track.session.engine.policy.on_mismatch == "stop":
+        raise error
+    if not track.is_mismatch_told:
+        track.is_mismatch_told = True
+        _log.error("barograph: %s", error)
 
 
 def _answer_in(response: Any) -> AIMessage | None:

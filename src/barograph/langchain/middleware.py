@@ -6,19 +6,22 @@ only: a node hook would double the checkpoints of every round.
 
 import time
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware
 from langchain_anthropic import ChatAnthropic
+from langchain_core.tools import BaseTool
 
 from barograph.core.engine import Engine
 from barograph.core.policy import Policy
 from barograph.langchain.calls import ModelCall, ToolRun
+from barograph.langchain.owners import check_callers, check_stack
 from barograph.langchain.places import Places
+from barograph.langchain.track import Track
 from barograph.providers.anthropic.codec import AnthropicCodec
-from barograph.settings import default_store_path
+from barograph.settings import current_settings
 from barograph.store import Store, open_store
 
 
@@ -28,13 +31,15 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
     Put it last in the list: it must see what all others did to the request.
 
     Args:
-        store: path of the store, a store object, or `memory`; by default the user's own store.
-        policy: how sessions are governed.
+        store: path of the store, a store object, or `memory`; by default the one of the settings,
+            which is the user's own.
+        policy: how sessions are governed; by default the one of the settings.
         session: id of the session; by default LangGraph's `thread_id`, and without one a session
             of its own for each history.
         clock: seconds since the epoch.
 
     Raises:
+        SettingsError: a file of settings or a variable cannot be used.
         StoreError: the store cannot be opened.
     """
 
@@ -46,19 +51,37 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         session: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__()
-        self.store = open_store(default_store_path() if store is None else store)
-        self.policy = policy or Policy()
+        if store is None or policy is None:
+            settings = current_settings()
+            policy = policy or settings.policy
+            kept = settings.store
+            store = store or open_store(
+                kept.path,
+                synchronous=kept.synchronous,
+                busy_timeout_seconds=kept.busy_timeout_seconds,
+            )
+        self.store = open_store(store)
+        self.policy = policy
         engine = Engine(AnthropicCodec(respell_arguments=True), self.policy)
         self._places = Places(self.store, engine, session=session, clock=clock)
         self._clock = clock
         self._left_alone: set[str] = set()
 
+    @property
+    def tools(self) -> Sequence[BaseTool]:  # type: ignore[override]  # a value in the base class
+        """None of our own. `create_agent` asks for them once: then its list is checked.
+
+        Raises:
+            SecondOwner: another middleware of the list owns the surface too.
+        """
+        check_stack(self)
+        return ()
+
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Send the surface instead of the history; log the request, its bytes and the answer."""
         if not self._governs(request.model):
             return handler(request)
-        track = self._places.of_call(request.messages)
+        track = self._track_of_call(request)
         call = ModelCall(track, request, clock=self._clock, is_async=False)
         with call.watched():
             response = handler(call.request)
@@ -69,7 +92,7 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         """The same for async agents."""
         if not self._governs(request.model):
             return await handler(request)
-        track = self._places.of_call(request.messages)
+        track = self._track_of_call(request)
         call = ModelCall(track, request, clock=self._clock, is_async=True)
         with call.watched():
             response = await handler(call.request)
@@ -97,6 +120,13 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
     def close(self) -> None:
         """Close the store."""
         self.store.close()
+
+    def _track_of_call(self, request: Any) -> Track:
+        track = self._places.of_call(request.messages)
+        if not track.is_vetted:
+            check_callers()
+            track.is_vetted = True
+        return track
 
     def _governs(self, model: Any) -> bool:
         """Whether requests of this model can be derived; says once of each kind what cannot."""

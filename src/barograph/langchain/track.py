@@ -33,11 +33,17 @@ class Prepared(Struct, frozen=True):
 
 
 class Track:
-    """The framework's side of an agent path: its message objects and their canonical copies."""
+    """The framework's side of an agent path: its message objects and their canonical copies.
+
+    `is_vetted` says that its callers were looked at for second owners, `is_mismatch_told` that a
+    request which was not the surface was spoken of.
+    """
 
     def __init__(self, session: Session, path: str, tool_order: Sequence[str]) -> None:
         self.session = session
         self.path = path
+        self.is_vetted = False
+        self.is_mismatch_told = False
         self._tool_order = tool_order
         self._given: list[BaseMessage] = []
         self._seen = 0

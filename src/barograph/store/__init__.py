@@ -2,6 +2,7 @@
 
 from os import PathLike
 from pathlib import Path
+from typing import Literal
 
 from barograph.core.errors import UsageError
 from barograph.store.memory import MemoryStore
@@ -19,10 +20,16 @@ __all__ = [
 ]
 
 
-def open_store(where: str | Path | Store) -> Store:
+def open_store(
+    where: str | Path | Store,
+    *,
+    synchronous: Literal["normal", "full"] = "normal",
+    busy_timeout_seconds: float = 5.0,
+) -> Store:
     """The store at a path, a new one in memory for `memory`, or the store given.
 
-    A file called `memory` is reached as `./memory`. A leading `~` means the user's folder.
+    A file called `memory` is reached as `./memory`. A leading `~` means the user's folder. The
+    settings are those of `SqliteStore`.
 
     Raises:
         UsageError: `where` is none of these.
@@ -34,7 +41,11 @@ def open_store(where: str | Path | Store) -> Store:
     if where == "memory":
         return MemoryStore()
     if isinstance(where, str | PathLike):
-        return SqliteStore(where if not str(where).startswith("~") else Path(where).expanduser())
+        return SqliteStore(
+            where if not str(where).startswith("~") else Path(where).expanduser(),
+            synchronous=synchronous,
+            busy_timeout_seconds=busy_timeout_seconds,
+        )
     if not callable(getattr(where, "append", None)):
         what = f"{type(where).__name__} is neither a path, nor 'memory', nor a store."
         raise UsageError(what, next_step="Give the path of a store file.")

@@ -12,7 +12,7 @@ from threading import RLock
 
 from barograph.core.engine import Append, Engine, Send
 from barograph.core.errors import StoreError
-from barograph.core.events import Event, Replaced
+from barograph.core.events import Event, Replaced, RequestSent
 from barograph.core.inputs import BodyLeft, CallWanted, Header, Input, SessionStarted
 from barograph.core.state import State, restore
 from barograph.store.protocol import Store
@@ -74,17 +74,20 @@ class Session:
             raise AssertionError(wanted)  # the engine answers every wanted call
         return send, any(isinstance(event, Replaced) for event in events)
 
-    def leave(self, *, at: float, path: str, header: Header, body: bytes, observed: bool) -> None:
-        """Record a body before its bytes leave."""
+    def leave(
+        self, *, at: float, path: str, header: Header, body: bytes, observed: bool
+    ) -> tuple[str, ...]:
+        """Record a body before its bytes leave; where its meaning is not that of the surface."""
         with self._lock:
             before = self._pieces.get(path, ())
-            self._step(
+            events, _ = self._step(
                 BodyLeft(
                     at=at, path=path, header=header, body=body, observed=observed, before=before
                 )
             )
             pieces = self.engine.codec.split_body(body)
             self._pieces[path] = pieces.messages if pieces else ()
+        return next((e.mismatches for e in events if isinstance(e, RequestSent)), ())
 
     def take(self, given: Input) -> None:
         """Log what happened otherwise."""
