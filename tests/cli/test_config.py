@@ -21,6 +21,7 @@ def test_every_value_in_effect(show, tmp_path):
     assert [line.split(maxsplit=1) for line in result.stdout.splitlines()] == [
         ["setting", "value"],
         ["policy.entry_ttl", "5m"],
+        ["policy.markers", "auto"],
         ["policy.name", "off"],
         ["policy.on_mismatch", "warn"],
         ["policy.on_store_error", "continue"],

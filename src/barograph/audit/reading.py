@@ -262,7 +262,10 @@ class _Reader:
                 if not isinstance(event, MessageSeen):
                     self._changes.setdefault(event.path, []).append((seq, event))
             case CallPlanned():
-                self.calls[event.call] = LoggedCall(plan=event, plan_seq=seq)
+                # a call that is planned again keeps what it had
+                known = self.calls.get(event.call, LoggedCall(plan=event, plan_seq=seq))
+                again = msgspec.structs.replace(known, plan=event, plan_seq=seq)
+                self.calls[event.call] = again
             case RequestSent():
                 self._update(event.call, **self._sent(event), record=event, record_seq=seq)
             case ResponseCame():

@@ -184,7 +184,8 @@ class _Verifier:
 
     def _count(self, event: Event) -> None:
         self._events += 1
-        self._calls += isinstance(event, CallPlanned)
+        if isinstance(event, CallPlanned):
+            self._calls = max(self._calls, event.call)
         if isinstance(event, RequestSent):
             self._requests += 1
             self._observed += event.observed

@@ -23,10 +23,12 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from barograph.core.breakpoints import CacheView, plan_breakpoints
+from barograph.core.breakpoints import SLOTS, CacheView, plan_breakpoints
 from barograph.core.errors import SurfaceError
 from barograph.core.events import (
+    AttemptFailed,
     Breakpoint,
     CallFailed,
     CallPlanned,
@@ -58,6 +60,9 @@ from barograph.core.state import NO_SCOPE, PathState, State, count_header_chars
 from barograph.core.surface import Surface
 from barograph.core.work import Work
 
+REST_SECONDS: Final = 3600.0
+"""How long refused markers are not tried again: a gateway may learn, a session lasts for days."""
+
 
 class Append(Struct, frozen=True):
     """Commit these events, in one transaction, before anything else happens."""
@@ -85,7 +90,7 @@ TRANSITIONS: Final[Mapping[tuple[str, type], str]] = {
     ("planned", Answered): "idle",
     ("sent", Answered): "idle",
     ("planned", Refused): "idle",
-    ("sent", Refused): "idle",
+    ("sent", Refused): "idle",  # or planned once more, if doing without something may help
 }
 
 
@@ -116,7 +121,9 @@ class Engine:
             case Answered():
                 _answer(work, given)
             case Refused():
-                work.log(_failed(work.state.path(given.path), given))
+                send = self._try_again(work, given)
+                if not send:
+                    work.log(_failed(work.state.path(given.path), given))
             case ToolStarted():
                 work.log(_began(given))
             case ToolReturned():
@@ -124,13 +131,53 @@ class Engine:
         append = (Append(tuple(work.events)),) if work.events else ()
         return work.state, (*append, *send)
 
-    def _plan(self, work: Work, given: CallWanted) -> Send:
-        """Number the call and place its breakpoints."""
+    def _try_again(self, work: Work, given: Refused) -> tuple[Send, ...]:
+        """Plan a call once more, without the markers that the provider refused."""
+        path, wanted = work.state.path(given.path), given.wanted
+        plan = path.planned
+        if wanted is None or plan is None or path.retried or self.policy.markers != "auto":
+            return ()
+        fault = self.codec.marker_fault(given.status, given.message)
+        if fault is None or not plan.breakpoints:
+            return ()
+        model = wanted.header.model
+        slots = SLOTS if fault.excess is None else self._resting(work, wanted) + fault.excess
+        work.log(
+            AttemptFailed(
+                at=given.at,
+                path=given.path,
+                call=plan.call,
+                attempt=path.attempt,
+                cause="markers_unsupported" if fault.excess is None else "markers_over_limit",
+                model=model,
+                slots=min(slots, SLOTS),
+                until=given.at + REST_SECONDS,
+                error=given.error,
+                status=given.status,
+                message=given.message,
+            )
+        )
+        return (self._plan(work, replace(wanted, at=given.at), again=plan),)
+
+    def _resting(self, work: Work, given: CallWanted) -> int:
+        """Slots that are not used now, because their markers were refused."""
+        if self.policy.markers == "off":
+            return SLOTS
+        resting = work.state.resting.get(given.header.model)
+        if resting is None or self.policy.markers == "force" or given.at >= resting.until:
+            return 0
+        return resting.slots
+
+    def _plan(self, work: Work, given: CallWanted, *, again: CallPlanned | None = None) -> Send:
+        """Number the call and place its breakpoints; a call planned again keeps its number."""
         path, surface = work.state.path(given.path), work.state.surface(given.path)
         insured = work.rewritten or path.insured
         if not path.round and not work.rewritten:
             insured = len(surface.segments)  # a turn begins where this request ends
-        plan = plan_breakpoints(self._cache_view(path, surface, given, insured))
+        if again is not None:
+            insured = again.insured
+        reserved = given.reserved + self._resting(work, given)
+        plan = plan_breakpoints(self._cache_view(path, surface, given, insured, reserved))
         anchor = plan.anchor
         is_readable = anchor is not None and anchor.is_readable(given.at, surface.images)
         segments = surface.segments
@@ -138,9 +185,9 @@ class Engine:
             CallPlanned(
                 at=given.at,
                 path=given.path,
-                call=work.state.calls + 1,
+                call=again.call if again else work.state.calls + 1,
                 turn=path.turn,
-                round=path.round + 1,
+                round=again.round if again else path.round + 1,
                 entries=len(surface.entries),
                 digest=segments[-1].key.hex() if len(segments) else "",
                 breakpoints=plan.breakpoints,
@@ -149,10 +196,16 @@ class Engine:
                 foreign_breakpoints=given.foreign,
             )
         )
-        return Send(work.state.calls, surface, plan.breakpoints, len(path.seen))
+        number = again.call if again else work.state.calls
+        return Send(number, surface, plan.breakpoints, len(path.seen))
 
     def _cache_view(
-        self, path: PathState, surface: Surface, given: CallWanted, insured: int
+        self,
+        path: PathState,
+        surface: Surface,
+        given: CallWanted,
+        insured: int,
+        reserved: int,
     ) -> CacheView:
         header = given.header
         level, block = _end_of_header(header)
@@ -169,7 +222,7 @@ class Engine:
             ttl=self.policy.entry_ttl,
             tokens_per_char=path.tokens_per_char or self.policy.start_tokens_per_char,
             insured=insured,
-            reserved=given.reserved,
+            reserved=reserved,
         )
 
 

@@ -193,7 +193,8 @@ class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):
     """A model request was decided: its number, its breakpoints, and what it should find cached.
 
     Attributes:
-        call: number of the call in the session, from 1.
+        call: number of the call in the session, from 1; planned again after an `AttemptFailed`, it
+            keeps its number.
         turn: turn of this agent path.
         round: round of the turn, from 1.
         entries: number of surface entries.
@@ -275,6 +276,35 @@ class ResponseCame(_Event, frozen=True, kw_only=True, tag="response_came"):
     provider_id: str | None = None
     request_id: str | None = None
     latency_seconds: float | None = None
+
+
+class AttemptFailed(_Event, frozen=True, kw_only=True, tag="attempt_failed"):
+    """The provider refused an attempt, and the call is planned and sent once more.
+
+    The `CallPlanned` that follows has the number of the same call.
+
+    Attributes:
+        attempt: number of the try that was refused.
+        cause: `markers_over_limit` where there were more markers than the provider takes, somebody
+            else's among them; `markers_unsupported` where it takes none.
+        model: the model that it holds for.
+        slots: breakpoint slots that are not used for it.
+        until: how long they are not used, in seconds since the epoch.
+        error: name of the exception.
+        status: HTTP status, or None where there was no response.
+        message: what the provider said.
+    """
+
+    path: str
+    call: int
+    attempt: int
+    cause: Literal["markers_over_limit", "markers_unsupported"]
+    model: str
+    slots: int
+    until: float
+    error: str
+    status: int | None
+    message: str
 
 
 class CallFailed(_Event, frozen=True, kw_only=True, tag="call_failed"):
@@ -367,6 +397,7 @@ Event: TypeAlias = (
     | CallPlanned
     | RequestSent
     | ResponseCame
+    | AttemptFailed
     | CallFailed
     | ToolBegan
     | ToolEnded

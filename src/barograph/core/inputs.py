@@ -76,13 +76,18 @@ class Answered(Struct, frozen=True, kw_only=True):
 
 
 class Refused(Struct, frozen=True, kw_only=True):
-    """The call failed; the error goes on to the caller."""
+    """The call failed.
+
+    `wanted` is what was wanted, its messages aside, for a call that can be tried once more; where
+    the engine does not, the error goes on to the caller.
+    """
 
     at: float
     path: str
     error: str
     status: int | None
     message: str
+    wanted: CallWanted | None = None
 
 
 class ToolStarted(Struct, frozen=True, kw_only=True):

@@ -77,6 +77,16 @@ class Scope(Struct, frozen=True):
     messages: bytes
 
 
+class MarkerFault(Struct, frozen=True):
+    """Why a provider refused the markers of a request.
+
+    Attributes:
+        excess: markers beyond what it takes; None where it takes none at all.
+    """
+
+    excess: int | None
+
+
 class Codec(Protocol):
     """One wire format: pure functions between parts and bytes."""
 
@@ -122,6 +132,10 @@ class Codec(Protocol):
 
     def unmarked_tools(self, tools: bytes) -> str:
         """The tools field as sent, without markers: the JSON array that `render_tools` takes."""
+        ...
+
+    def marker_fault(self, status: int | None, message: str) -> MarkerFault | None:
+        """What an error says of the markers; None where it is about something else."""
         ...
 
     def scope_of(self, system: Parts, tools: str, parameters: str) -> Scope:

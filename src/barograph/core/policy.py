@@ -20,6 +20,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         profile: what kind of agent this is; it picks the lifetime of cache entries.
         ttl: `5m` or `1h`; None takes the profile's (`desktop` and `fleet` pause for people and
             long tools, so their entries live for an hour; the others 5 minutes).
+        markers: `auto` places cache markers and, where a provider refuses them, sends the call once
+            more with fewer or none and does without for an hour; `force` never does without, and
+            the refusal reaches the caller; `off` places none.
         tool_order: names of tools that come first, in this order; the rest follows by name.
         on_store_error: `continue` goes on with one loud warning when the log cannot be written;
             `stop` raises before the request leaves.
@@ -36,6 +39,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     name: Literal["off"] = "off"
     profile: Profile = "interactive"
     ttl: Ttl | None = None
+    markers: Literal["auto", "force", "off"] = "auto"
     tool_order: tuple[str, ...] = ()
     on_store_error: Literal["continue", "stop"] = "continue"
     on_mismatch: Literal["warn", "stop"] = "warn"
@@ -45,6 +49,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         _one_of("name", self.name, ("off",))
         _one_of("profile", self.profile, ("interactive", "desktop", "fleet", "subagent"))
         _one_of("ttl", self.ttl, ("5m", "1h", None))
+        _one_of("markers", self.markers, ("auto", "force", "off"))
         _one_of("on_store_error", self.on_store_error, ("continue", "stop"))
         _one_of("on_mismatch", self.on_mismatch, ("warn", "stop"))
         if not 0 < self.start_tokens_per_char <= 2:

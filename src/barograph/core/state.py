@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from barograph.core.breakpoints import Written, confirm_entries
 from barograph.core.events import (
+    AttemptFailed,
     CallFailed,
     CallPlanned,
     Event,
@@ -66,6 +67,7 @@ class PathState(Struct, frozen=True):
         planned: the plan of the current or last call.
         scope: what its cache entries depend on, under the header in force.
         attempt: tries of the current call.
+        retried: whether the current call was planned again.
         answer: the last response, until it comes back as a message.
         outcomes: tool results by call id, until the next response: a call may be asked for again.
         running: calls whose tool began since the last response and has not ended.
@@ -88,6 +90,7 @@ class PathState(Struct, frozen=True):
     planned: CallPlanned | None = None
     scope: Scope = NO_SCOPE
     attempt: int = 0
+    retried: bool = False
     answer: Source | None = None
     outcomes: Mapping[str, Source] = {}
     running: frozenset[str] = frozenset()
@@ -100,12 +103,20 @@ class PathState(Struct, frozen=True):
     marks: Mapping[int, Mapping[int, Ttl]] = {}
 
 
+class Resting(Struct, frozen=True):
+    """Breakpoint slots that a provider refused, and until when they are not used."""
+
+    slots: int
+    until: float
+
+
 class State(Struct, frozen=True):
-    """A whole session."""
+    """A whole session. `resting` has the slots that are not used for a model."""
 
     fold: Fold = Fold()
     calls: int = 0
     paths: Mapping[str, PathState] = {}
+    resting: Mapping[str, Resting] = {}
 
     def path(self, name: str) -> PathState:
         """The state of an agent path; a fresh one before its first event."""
@@ -124,9 +135,13 @@ def learn(codec: Codec, state: State, seq: int, event: Event) -> State:
         return replace(state, fold=fold)
     before = state.path(name)
     after = _learn_path(codec, before, fold.surface(name), seq, event)
-    calls = event.call if isinstance(event, CallPlanned) else state.calls
+    # calls of several paths overlap, and one that is planned again keeps its number
+    calls = max(state.calls, event.call) if isinstance(event, CallPlanned) else state.calls
     paths = state.paths if after is before else {**state.paths, name: after}
-    return State(fold, calls, paths)
+    resting = state.resting
+    if isinstance(event, AttemptFailed):
+        resting = {**resting, event.model: Resting(event.slots, event.until)}
+    return State(fold, calls, paths, resting)
 
 
 def restore(codec: Codec, events: Iterable[tuple[int, Event]]) -> State:
@@ -161,6 +176,8 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             return _sent(path, surface, event)
         case ResponseCame():
             return _answered(path, surface, seq, event)
+        case AttemptFailed():
+            return replace(path, retried=True)
         case CallFailed():
             return replace(path, phase="idle")
         case ToolBegan():
@@ -195,12 +212,14 @@ def _replaced(path: PathState, surface: Surface, event: Replaced) -> PathState:
 
 
 def _planned(path: PathState, event: CallPlanned) -> PathState:
+    is_again = path.planned is not None and path.planned.call == event.call
     return replace(
         path,
         phase="planned",
         planned=event,
         round=event.round,
-        attempt=0,
+        attempt=path.attempt if is_again else 0,
+        retried=path.retried and is_again,
         answer=None,
         insured=event.insured,
     )

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphBubbleUp
 
 from barograph.core.canonical import dump_json
+from barograph.core.engine import Send
 from barograph.core.errors import SurfaceError
 from barograph.core.inputs import Answered, Refused, ToolReturned, ToolStarted
 from barograph.core.parts import Parts
@@ -42,11 +43,20 @@ class ModelCall:
         self._ttl = track.session.engine.policy.entry_ttl
         self._watch = Watch(self._record, self._ttl)
         self._is_watched = install(request.model, is_async=is_async)
-        self.request = self._prepared.request
+        self.response: Any = None
+        self.is_over = False
+
+    @property
+    def request(self) -> Any:
+        """What to send."""
+        return self._prepared.request
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Record the bytes that leave meanwhile, and an error if that is how it ends."""
+    def attempt(self) -> Iterator[None]:
+        """Record the bytes that leave meanwhile, and an error if that is how it ends.
+
+        The error does not get out where the call is to be sent once more: then it is not over.
+        """
         if not self._is_watched:
             self._track.record_built(self._prepared, at=self._clock())
         token = WATCH.set(self._watch)
@@ -57,13 +67,16 @@ class ModelCall:
         except Exception as error:
             if self._watch.stopped_by is not None:
                 raise self._watch.stopped_by from error
-            self._refuse(error)
-            raise
+            send = self._refuse(error)
+            if send is None:
+                raise
+            self._prepared = self._track.prepare_again(self._prepared, send)
         finally:
             WATCH.reset(token)
 
     def finish(self, response: Any) -> None:
         """Log the answer: as the provider sent it where that was seen, else as LangChain has it."""
+        self.response, self.is_over = response, True
         said = self._watch.answer()
         message = _answer_in(response)
         if said is not None:
@@ -100,21 +113,36 @@ class ModelCall:
         if mismatches:
             _speak_of(mismatches, track)
 
-    def _note(self, given: Answered | Refused) -> None:
+    def _note(self, given: Answered | Refused) -> Send | None:
+        send = None
         with _going_on(self._track):
-            self._track.session.take(given)
+            send = self._track.session.take(given)
+        return send
 
-    def _refuse(self, error: Exception) -> None:
+    def _refuse(self, error: Exception) -> Send | None:
+        """Log an error; what to send where the call is to be tried once more."""
         status = getattr(error, "status_code", None)
-        self._note(
+        message = str(error)[:_SHOWN_CHARS]
+        send = self._note(
             Refused(
                 at=self._clock(),
                 path=self._track.path,
                 error=type(error).__name__,
                 status=status if isinstance(status, int) else None,
-                message=str(error)[:_SHOWN_CHARS],
+                message=message,
+                wanted=self._prepared.wanted,
             )
         )
+        if send is not None:
+            _log.warning(
+                "barograph: the provider refused the cache markers of %s in session %s, which goes "
+                "on with %d for an hour; Policy(markers='off') places none: %s",
+                self._track.path,
+                self._track.session.id,
+                len(send.breakpoints),
+                message,
+            )
+        return send
 
 
 class ToolRun:

@@ -83,10 +83,11 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
             return handler(request)
         track = self._track_of_call(request)
         call = ModelCall(track, request, clock=self._clock, is_async=False)
-        with call.watched():
-            response = handler(call.request)
-        call.finish(response)
-        return response
+        while not call.is_over:
+            with call.attempt():
+                response = handler(call.request)
+                call.finish(response)
+        return call.response
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """The same for async agents."""
@@ -94,10 +95,11 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
             return await handler(request)
         track = self._track_of_call(request)
         call = ModelCall(track, request, clock=self._clock, is_async=True)
-        with call.watched():
-            response = await handler(call.request)
-        call.finish(response)
-        return response
+        while not call.is_over:
+            with call.attempt():
+                response = await handler(call.request)
+                call.finish(response)
+        return call.response
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Log that a tool runs, and what it gave back."""

@@ -25,11 +25,16 @@ from barograph.store.session import Session
 
 
 class Prepared(Struct, frozen=True):
-    """A request as it will be sent, and what the engine said of it."""
+    """A request as it will be sent, what was wanted, and what the engine said of it."""
 
     request: Any
-    header: Header
+    wanted: CallWanted
     send: Send
+
+    @property
+    def header(self) -> Header:
+        """What precedes the messages."""
+        return self.wanted.header
 
 
 class Track:
@@ -83,26 +88,34 @@ class Track:
             system=self.session.engine.codec.sendable(system),
             tools=tools.definitions if tools.ordered else "",
         )
-        send, was_rewritten = self.session.want(
-            CallWanted(
-                at=at,
-                path=self.path,
-                header=header,
-                messages=tuple(arrival.incoming for arrival in arrivals),
-                known=self._seen if is_known else 0,
-                reserved=int("cache_control" in (request.model.model_kwargs or {})),
-                foreign=markers + tools.markers + sum(arrival.markers for arrival in arrivals),
-            )
+        wanted = CallWanted(
+            at=at,
+            path=self.path,
+            header=header,
+            messages=tuple(arrival.incoming for arrival in arrivals),
+            known=self._seen if is_known else 0,
+            reserved=int("cache_control" in (request.model.model_kwargs or {})),
+            foreign=markers + tools.markers + sum(arrival.markers for arrival in arrivals),
         )
+        send, was_rewritten = self.session.want(wanted)
         self._given, self._seen = list(messages), send.seen
         self._extend_lines(send, anew=was_rewritten)
+        wanted = replace(wanted, messages=())
+        return self._written(request.override(model_settings=settings), wanted, send)
+
+    def prepare_again(self, prepared: Prepared, send: Send) -> Prepared:
+        """The same call in another form, for one more attempt."""
+        return self._written(prepared.request, prepared.wanted, send)
+
+    def _written(self, request: Any, wanted: CallWanted, send: Send) -> Prepared:
+        tools = self._tools
+        marks = send.breakpoints
         overridden = request.override(
             messages=self._marked_lines(send),
-            system_message=write_system(header.system, marks_on("system", send.breakpoints)),
-            tools=_marked_tools(tools, marks_on("tools", send.breakpoints)),
-            model_settings=settings,
+            system_message=write_system(wanted.header.system, marks_on("system", marks)),
+            tools=_marked_tools(tools, marks_on("tools", marks)) if tools else [],
         )
-        return Prepared(overridden, header, send)
+        return Prepared(overridden, wanted, send)
 
     def record_built(self, prepared: Prepared, *, at: float) -> None:
         """Record the body we would build, for a client whose bytes nobody shows us."""

@@ -18,6 +18,13 @@ MOST_MARKERS: Final = 4
 MOST_BYTES: Final = 32 * 1024 * 1024
 
 
+def too_many_markers(found: int) -> Refused:
+    """The provider's refusal of more markers than it takes."""
+    return Refused(
+        f"A maximum of {MOST_MARKERS} blocks with cache_control may be provided. Found {found}."
+    )
+
+
 def check_size(body: bytes) -> None:
     """Refuse a body that is larger than the provider takes.
 
@@ -101,10 +108,7 @@ def _check_markers(request: Request) -> None:
         already = next((block.marker for block in reversed(blocks) if block.eligible), None)
         markers += [] if already is not None and len(markers) < MOST_MARKERS else [automatic]
     if len(markers) > MOST_MARKERS:
-        raise Refused(
-            f"A maximum of {MOST_MARKERS} blocks with cache_control may be provided."
-            f" Found {len(markers)}."
-        )
+        raise too_many_markers(len(markers))
     first_short = markers.index("5m") if "5m" in markers else len(markers)
     if "1h" in markers[first_short:]:
         raise Refused(

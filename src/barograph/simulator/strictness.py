@@ -11,6 +11,7 @@ from barograph.simulator.binding import check_controls
 from barograph.simulator.messages import Message
 from barograph.simulator.refusal import Refused
 from barograph.simulator.request import Request
+from barograph.simulator.rules import MOST_MARKERS, too_many_markers
 from barograph.simulator.switches import Switches
 
 CLEAR_AT_BETA: Final = "mid-conversation-system-clear-at-2026-08-21"
@@ -26,6 +27,8 @@ def check_strictly(request: Request, betas: frozenset[str], switches: Switches) 
     check_controls(request, betas)
     if switches.markers == "unsupported":
         _check_no_markers(request)
+    if switches.markers == "one_taken":
+        _check_room_for_one(request)
     for at, message in enumerate(request.messages):
         if message.clear_at and message.role != "system":
             raise Refused(f"messages.{at}.clear_at: only permitted on `system` messages")
@@ -77,6 +80,13 @@ def _check_place(request: Request, at: int) -> None:
 
 def _ends_in_server_tool(message: Message) -> bool:
     return bool(message.blocks) and message.blocks[-1].kind == "server_tool_use"
+
+
+def _check_room_for_one(request: Request) -> None:
+    markers = sum(block.marker is not None for block in request.blocks())
+    found = markers + (request.automatic is not None) + 1
+    if found > MOST_MARKERS:
+        raise too_many_markers(found)
 
 
 def _check_no_markers(request: Request) -> None:

@@ -37,7 +37,8 @@ class Switches(Struct, frozen=True, kw_only=True):
         foreign_thinking: whether a signature that the simulator did not make passes the check, or
             fails it as one made elsewhere.
         diagnostics_pending: the reason for a miss is always still pending.
-        markers: `unsupported` refuses every `cache_control`, as some gateways do.
+        markers: `unsupported` refuses every `cache_control`, as some gateways do; `one_taken` is a
+            gateway that puts in one marker of its own, which counts.
         system_placement: `after_user` takes a system message only after a user message and before
             the end or an assistant message; `anywhere` takes it at every place but the first.
     """
@@ -60,7 +61,7 @@ class Switches(Struct, frozen=True, kw_only=True):
     )
     foreign_thinking: Literal["accept", "mismatch"] = "accept"
     diagnostics_pending: bool = False
-    markers: Literal["supported", "unsupported"] = "supported"
+    markers: Literal["supported", "unsupported", "one_taken"] = "supported"
     system_placement: Literal["after_user", "anywhere"] = "after_user"
 
     def __post_init__(self) -> None:

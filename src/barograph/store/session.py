@@ -89,10 +89,10 @@ class Session:
             self._pieces[path] = pieces.messages if pieces else ()
         return next((e.mismatches for e in events if isinstance(e, RequestSent)), ())
 
-    def take(self, given: Input) -> None:
-        """Log what happened otherwise."""
+    def take(self, given: Input) -> Send | None:
+        """Log what happened otherwise; what to send, where a refused call is tried once more."""
         with self._lock:
-            self._step(given)
+            return self._step(given)[1]
 
     def _step(self, given: Input) -> tuple[Sequence[Event], Send | None]:
         state, effects = self.engine.step(self._state, given)

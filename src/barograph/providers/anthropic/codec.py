@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from barograph.core.canonical import clean_text, digest, one_spelling, parse_json
 from barograph.core.events import Ttl
-from barograph.core.model import Body, ModelFacts, Scope, WireBlock
+from barograph.core.model import Body, MarkerFault, ModelFacts, Scope, WireBlock
 from barograph.core.parts import (
     Document,
     Image,
@@ -31,6 +31,7 @@ from barograph.core.parts import (
     calls_in,
 )
 from barograph.providers.anthropic.models import facts_of
+from barograph.providers.anthropic.refusals import marker_fault
 
 # Parameters that a cache entry depends on (prompt-caching page, table of what invalidates what).
 _HEADER_PARAMETERS: Final = ("model", "speed")
@@ -163,6 +164,10 @@ class AnthropicCodec:
             fields.pop("cache_control", None)
             definitions.append(_object(fields))
         return (b"[" + b",".join(definitions) + b"]").decode()
+
+    def marker_fault(self, status: int | None, message: str) -> MarkerFault | None:
+        """What an error says of the markers; None where it is about something else."""
+        return marker_fault(status, message)
 
     def scope_of(self, system: Parts, tools: str, parameters: str) -> Scope:
         """The header and the parameters that a cache entry depends on."""
