@@ -114,10 +114,10 @@ class ModelCall:
             _speak_of(mismatches, track)
 
     def _note(self, given: Answered | Refused) -> Send | None:
-        send = None
+        took: list[Send | None] = []
         with _going_on(self._track):
-            send = self._track.session.take(given)
-        return send
+            took.append(self._track.session.take(given))
+        return took[0] if took else None
 
     def _refuse(self, error: Exception) -> Send | None:
         """Log an error; what to send where the call is to be tried once more."""

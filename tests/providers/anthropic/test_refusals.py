@@ -42,8 +42,7 @@ def test_a_field_that_nobody_knows_means_no_markers_at_all(message, status):
         ("prompt is too long: 250000 tokens > 200000 maximum", 400),
         ("tools.0.input_schema: Extra inputs are not permitted", 400),
         (
-            "cache_control.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' "
-            "cache_control block.",
+            "cache_control.ttl: a ttl='1h' block must not come after a ttl='5m' block.",
             400,
         ),
         ("", 400),
