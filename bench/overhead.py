@@ -21,9 +21,9 @@ from barograph.langchain.wire import WATCH
 from barograph.store import MemoryStore
 
 _LENGTHS = (50, 500, 2000, 5000)
-_CALLS = 60
-_WARM_UP = 5
-_LOOKS_EVERY = 20
+_CALLS = 200
+_WARM_UP = 20
+_LOOKS_EVERY = 50
 _RESULT = "line of a tool result\n" * 40
 
 
@@ -44,20 +44,19 @@ class Bench:
         self._inner = 0.0
         self._looks = False
 
-    def run(self) -> None:
-        """Make the calls."""
-        for number in range(_CALLS):
-            self._looks = number % _LOOKS_EVERY == _LOOKS_EVERY - 1
-            request: ModelRequest[Any] = ModelRequest(
-                model=self.model,
-                messages=list(self.history),
-                system_message=SystemMessage("rules " * 500),
-                tools=[],
-            )
-            began = time.thread_time()
-            response = self.middleware.wrap_model_call(request, self._handle)
-            self.ours.append((time.thread_time() - began - self._inner) * 1000)
-            self.history += [response.result[0], _result(len(self.history) + 1)]
+    def call(self, number: int) -> None:
+        """Make one call."""
+        self._looks = number % _LOOKS_EVERY == _LOOKS_EVERY - 1
+        request: ModelRequest[Any] = ModelRequest(
+            model=self.model,
+            messages=list(self.history),
+            system_message=SystemMessage("rules " * 500),
+            tools=[],
+        )
+        began = time.thread_time()
+        response = self.middleware.wrap_model_call(request, self._handle)
+        self.ours.append((time.thread_time() - began - self._inner) * 1000)
+        self.history += [response.result[0], _result(len(self.history) + 1)]
 
     def _handle(self, request: ModelRequest[Any]) -> ModelResponse[Any]:
         began = time.thread_time()
@@ -85,9 +84,11 @@ def main() -> None:
     """Print a row for each length, then what each further message costs."""
     print(f"{'messages':>9} {'ours p50 ms':>12} {'p99 ms':>8} {'wire ms':>9} {'payload ms':>11}")
     medians = {}
-    for length in _LENGTHS:
-        bench = Bench(length)
-        bench.run()
+    benches = {length: Bench(length) for length in _LENGTHS}
+    for number in range(_CALLS):  # in turn, so that a slow minute of the machine strikes all alike
+        for bench in benches.values():
+            bench.call(number)
+    for length, bench in benches.items():
         ours = sorted(bench.ours[_WARM_UP:])
         medians[length] = statistics.median(ours)
         wire, payload = statistics.median(bench.wire), statistics.median(bench.payload)

@@ -47,9 +47,7 @@ def canonical_json(value: Json) -> bytes:
 
 def dump_json(value: object) -> bytes:
     """Compact UTF-8 JSON with keys in the order given: the form that provider clients send."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
-        "utf-8", "surrogatepass"
-    )
+    return _encode(value).encode("utf-8", "surrogatepass")
 
 
 def parse_json(text: str, *, deepest: int = DEEPEST) -> object:
@@ -61,7 +59,7 @@ def parse_json(text: str, *, deepest: int = DEEPEST) -> object:
     if text.count("[") + text.count("{") > deepest and _depth(text) > deepest:
         return None
     try:
-        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        return _decode(text)
     except ValueError:
         return None
 
@@ -86,6 +84,11 @@ def _finite(digits: str) -> float:
     if isinf(value):
         raise ValueError(digits)
     return value
+
+
+# `json.dumps` and `json.loads` make one of these for each call that asks for anything special.
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_decode: Final = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite).decode
 
 
 def _depth(text: str) -> int:

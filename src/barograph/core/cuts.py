@@ -4,7 +4,7 @@ A *cut* at `k` separates the first `k` entries from the rest. An operation that 
 between two cuts is legal when both are legal for every invariant.
 """
 
-from collections.abc import Sequence
+from collections.abc import Reversible, Sequence
 from typing import Protocol
 
 from barograph.core.parts import Parts, Role, calls_in, results_in
@@ -58,7 +58,7 @@ class Pairing:
         return found
 
 
-def last_calls(entries: Sequence[EntryLike]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def last_calls(entries: Reversible[EntryLike]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Calls of the last assistant entry: those that nothing after it answers, and the others."""
     answered: set[str] = set()
     for entry in reversed(entries):

@@ -45,7 +45,7 @@ def take_in(work: Work, given: CallWanted) -> None:
     new = units[matched - given.known :]
     if matched < len(seen) or _answers_repair(work.state, given, new):
         work.log(_departure(work.state, given, matched, new))
-    rulings = list(rule(new, *last_calls(work.state.surface(given.path).entries.span())))
+    rulings = list(rule(new, *last_calls(work.state.surface(given.path).entries)))
     if any(ruling.verdict == "enter" and ruling.role == "user" for ruling in rulings):
         path = work.state.path(given.path)
         work.log(TurnBegan(at=given.at, path=given.path, turn=path.turn + 1))
@@ -166,7 +166,7 @@ def _source_of(
     is_prefill = is_last and ruling.role == "assistant"
     if ruling.role == "assistant" and path.answer is not None:
         received = codec.sendable(path.answer.parts, prefill=is_prefill)
-        if unit_key("assistant", received) == ruling.key:
+        if received == ruling.parts or unit_key("assistant", received) == ruling.key:
             is_whole = received == path.answer.parts
             return (path.answer.seq, ()) if is_whole else (None, received)
     if ruling.role == "tool":

@@ -28,6 +28,10 @@ class Trail(Generic[T]):
         for index in range(self._length):
             yield self._items[index]
 
+    def __reversed__(self) -> Iterator[T]:
+        for index in range(self._length - 1, -1, -1):
+            yield self._items[index]
+
     def __getitem__(self, index: int) -> T:
         if index < 0:
             index += self._length

@@ -70,10 +70,12 @@ class AnthropicCodec:
         calls: set[str] = set()
         for part in parts:
             fixed = _sendable(part)
-            if fixed is None or not calls.isdisjoint(calls_in((fixed,))):
+            if fixed is None:
                 continue
-            calls.update(calls_in((fixed,)))
-            kept.append(fixed)
+            called = calls_in((fixed,))
+            if calls.isdisjoint(called):
+                calls.update(called)
+                kept.append(fixed)
         if prefill and kept and isinstance(kept[-1], Text):
             # The API refuses trailing white space in a final assistant message.
             kept[-1] = Text(kept[-1].text.rstrip())
