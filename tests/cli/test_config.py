@@ -20,6 +20,7 @@ def test_every_value_in_effect(show, tmp_path):
     assert result.exit_code == 0
     assert [line.split(maxsplit=1) for line in result.stdout.splitlines()] == [
         ["setting", "value"],
+        ["policy.diagnostics", "auto"],
         ["policy.entry_ttl", "5m"],
         ["policy.markers", "auto"],
         ["policy.name", "off"],

@@ -166,7 +166,7 @@ def test_a_call_is_logged_before_it_is_sent():
         CallWanted(at=1.0, path="main", header=HEADER, messages=(user("a"),))
     )
     assert kinds(events) == ["TurnBegan", "MessageSeen", "CallPlanned"]
-    assert (send.call, send.seen, send.breakpoints) == (1, 1, events[-1].breakpoints)
+    assert (send.plan.call, send.seen, send.breakpoints) == (1, 1, events[-1].breakpoints)
     assert send.surface == machine.state.surface("main")
 
 

@@ -415,7 +415,7 @@ def test_invariant_7_markers_are_at_most_four_eligible_and_long_before_short(mov
     trip = travel(moves, policy=policy)
     requests = {(r.record.path, r.record.call): r for r in requests_of(trip) if r.record.order}
     for made in trip.calls:
-        request = requests.get((made.move.path, made.send.call))
+        request = requests.get((made.move.path, made.send.plan.call))
         if request is None:
             continue
         markers, _ = markers_of(request.derived)
@@ -433,7 +433,7 @@ def test_invariant_7_no_marker_is_below_the_minimum_by_the_learned_ratio(moves, 
     trip = travel(moves, codec=codec)
     ratio, chars_left = {}, {}
     bodies = {(r.record.path, r.record.call): r for r in requests_of(trip)}
-    models = {(made.move.path, made.send.call): made.header.model for made in trip.calls}
+    models = {(made.move.path, made.send.plan.call): made.header.model for made in trip.calls}
     for _, event in trip.events():
         if isinstance(event, RequestSent):
             key = event.path, event.call

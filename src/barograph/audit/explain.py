@@ -34,6 +34,8 @@ class CallRow(Struct, frozen=True, kw_only=True):
         error: what failed, in one line.
         request_id: the provider's id of the request.
         verdict: why the cache held or did not; None for a call that was not answered.
+        provider_reason: what the provider itself found changed since the call before, where it was
+            asked and named something.
     """
 
     call: int
@@ -53,6 +55,7 @@ class CallRow(Struct, frozen=True, kw_only=True):
     error: str | None = None
     request_id: str | None = None
     verdict: Verdict | None = None
+    provider_reason: str | None = None
 
 
 class Totals(Struct, frozen=True, kw_only=True):
@@ -146,6 +149,7 @@ def row_of(codec: Codec, call: LoggedCall) -> CallRow:
         error=f"{failure.error}: {failure.message}" if failure else None,
         request_id=response.request_id if response else None,
         verdict=call.verdict(codec),
+        provider_reason=response.diagnosis if response else None,
     )
 
 

@@ -148,6 +148,10 @@ def _print_call(console: "Console", name: str, row: "CallRow") -> None:
                 out.label(console, side, shown, style if excerpt else "dim")
     out.label(console, "tokens", tokens_in_words(row))
     out.label(console, "call", outcome_in_words(row))
+    if row.provider_reason:
+        out.label(
+            console, "provider", f"finds {row.provider_reason}, compared with the call before"
+        )
     if row.request_id:
         out.label(console, "request", row.request_id)
     if verdict is not None:

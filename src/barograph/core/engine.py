@@ -71,12 +71,16 @@ class Append(Struct, frozen=True):
 
 
 class Send(Struct, frozen=True):
-    """Send this surface with these breakpoints; `seen` units of the caller's history are known."""
+    """Send this surface as planned; `seen` units of the caller's history are known."""
 
-    call: int
+    plan: CallPlanned
     surface: Surface
-    breakpoints: tuple[Breakpoint, ...]
     seen: int
+
+    @property
+    def breakpoints(self) -> tuple[Breakpoint, ...]:
+        """Where the markers go."""
+        return self.plan.breakpoints
 
 
 Effect: TypeAlias = Append | Send
@@ -181,23 +185,25 @@ class Engine:
         anchor = plan.anchor
         is_readable = anchor is not None and anchor.is_readable(given.at, surface.images)
         segments = surface.segments
-        work.log(
-            CallPlanned(
-                at=given.at,
-                path=given.path,
-                call=again.call if again else work.state.calls + 1,
-                turn=path.turn,
-                round=again.round if again else path.round + 1,
-                entries=len(surface.entries),
-                digest=segments[-1].key.hex() if len(segments) else "",
-                breakpoints=plan.breakpoints,
-                expected_read_tokens=anchor.tokens if anchor and is_readable else None,
-                insured=insured,
-                foreign_breakpoints=given.foreign,
-            )
+        asks = self.policy.diagnostics
+        is_diagnosed = asks == "on" or (asks == "auto" and given.diagnosable)
+        planned = CallPlanned(
+            at=given.at,
+            path=given.path,
+            call=again.call if again else work.state.calls + 1,
+            turn=path.turn,
+            round=again.round if again else path.round + 1,
+            entries=len(surface.entries),
+            digest=segments[-1].key.hex() if len(segments) else "",
+            breakpoints=plan.breakpoints,
+            expected_read_tokens=anchor.tokens if anchor and is_readable else None,
+            insured=insured,
+            foreign_breakpoints=given.foreign,
+            diagnosed=is_diagnosed,
+            compared_with=path.provider_id if is_diagnosed else None,
         )
-        number = again.call if again else work.state.calls
-        return Send(number, surface, plan.breakpoints, len(path.seen))
+        work.log(planned)
+        return Send(planned, surface, len(path.seen))
 
     def _cache_view(
         self,
@@ -253,6 +259,7 @@ def _answer(work: Work, given: Answered) -> None:
             usage=given.usage,
             provider_id=given.provider_id,
             request_id=given.request_id,
+            diagnosis=given.diagnosis,
             latency_seconds=given.at - began,
         )
     )

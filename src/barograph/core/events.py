@@ -204,6 +204,8 @@ class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):
             them; None when there is no such entry.
         insured: number of message blocks up to the place where a rewrite is most likely to begin.
         foreign_breakpoints: markers of the caller that were counted and taken off.
+        diagnosed: whether the provider is asked to compare it with the call before.
+        compared_with: the provider's id of the answer to that call; None for the first.
     """
 
     path: str
@@ -216,14 +218,16 @@ class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):
     expected_read_tokens: int | None = None
     insured: int = 0
     foreign_breakpoints: int = 0
+    diagnosed: bool = False
+    compared_with: str | None = None
 
 
 class Deviation(Struct, frozen=True, kw_only=True):
     """A piece of the body that our codec does not render to the same bytes.
 
-    `where` is `system`, `tools`, the index of a wire message, or `body` for a body that cannot be
-    taken apart; `text` is the piece as sent (a whole body, which may be anything, as one character
-    for each byte), or None when the piece is as rendered again.
+    `where` is `system`, `tools`, `diagnostics`, the index of a wire message, or `body` for a body
+    that cannot be taken apart; `text` is the piece as sent (a whole body, which may be anything, as
+    one character for each byte), or None when the piece is as rendered again.
     """
 
     where: str
@@ -264,7 +268,12 @@ class RequestSent(_Event, frozen=True, kw_only=True, tag="request_sent"):
 
 
 class ResponseCame(_Event, frozen=True, kw_only=True, tag="response_came"):
-    """The provider answered. `usage` is None when it reported none: absent is not zero."""
+    """The provider answered. `usage` is None when it reported none: absent is not zero.
+
+    Attributes:
+        diagnosis: what the provider found changed since the call before; None where nothing, or
+            where it was not asked.
+    """
 
     BODIES = ("parts",)
 
@@ -276,6 +285,7 @@ class ResponseCame(_Event, frozen=True, kw_only=True, tag="response_came"):
     provider_id: str | None = None
     request_id: str | None = None
     latency_seconds: float | None = None
+    diagnosis: str | None = None
 
 
 class AttemptFailed(_Event, frozen=True, kw_only=True, tag="attempt_failed"):

@@ -34,6 +34,7 @@ class CallWanted(Struct, frozen=True, kw_only=True):
             `Send` if the history begins with the very messages of that call, else 0.
         reserved: breakpoint slots that somebody else will use.
         foreign: markers of the caller that were taken off.
+        diagnosable: whether the provider is one that compares requests when asked to.
     """
 
     at: float
@@ -43,6 +44,7 @@ class CallWanted(Struct, frozen=True, kw_only=True):
     known: int = 0
     reserved: int = 0
     foreign: int = 0
+    diagnosable: bool = False
 
 
 class BodyLeft(Struct, frozen=True, kw_only=True):
@@ -73,6 +75,7 @@ class Answered(Struct, frozen=True, kw_only=True):
     usage: Usage | None
     provider_id: str | None = None
     request_id: str | None = None
+    diagnosis: str | None = None
 
 
 class Refused(Struct, frozen=True, kw_only=True):

@@ -57,6 +57,7 @@ class Body(Struct, frozen=True, kw_only=True):
         messages: one piece for each wire message.
         system: the system field, or None where the request has none.
         tools: the tools field, or None.
+        diagnostics: the field that asks for a comparison with an earlier call, or None.
         parameters: every other field, as one JSON object in the order sent.
     """
 
@@ -64,6 +65,7 @@ class Body(Struct, frozen=True, kw_only=True):
     messages: tuple[bytes, ...]
     system: bytes | None
     tools: bytes | None
+    diagnostics: bytes | None = None
     parameters: bytes
 
 
@@ -120,6 +122,10 @@ class Codec(Protocol):
 
     def render_tools(self, tools: str, marks: Mapping[int, Ttl]) -> bytes | None:
         """The tools field from its JSON array, or None where there are no tools."""
+        ...
+
+    def render_diagnostics(self, compared_with: str | None) -> bytes:
+        """The field that asks for a comparison with the call of that answer; None for the first."""
         ...
 
     def split_body(self, body: bytes) -> Body | None:

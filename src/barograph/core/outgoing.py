@@ -35,7 +35,7 @@ def record_body(work: Work, given: BodyLeft) -> None:
         departing = Departing(
             path=path,
             surface=surface,
-            breakpoints=plan.breakpoints,
+            plan=plan,
             body=body,
             before=given.before,
         )

@@ -23,6 +23,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         markers: `auto` places cache markers and, where a provider refuses them, sends the call once
             more with fewer or none and does without for an hour; `force` never does without, and
             the refusal reaches the caller; `off` places none.
+        diagnostics: `on` asks the provider with each call to compare it with the one before and
+            logs what it finds, a second witness beside our own; `auto` does so where the provider's
+            own address is called, since others may refuse the field; `off` does not.
         tool_order: names of tools that come first, in this order; the rest follows by name.
         on_store_error: `continue` goes on with one loud warning when the log cannot be written;
             `stop` raises before the request leaves.
@@ -40,6 +43,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     profile: Profile = "interactive"
     ttl: Ttl | None = None
     markers: Literal["auto", "force", "off"] = "auto"
+    diagnostics: Literal["auto", "on", "off"] = "auto"
     tool_order: tuple[str, ...] = ()
     on_store_error: Literal["continue", "stop"] = "continue"
     on_mismatch: Literal["warn", "stop"] = "warn"
@@ -50,6 +54,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         _one_of("profile", self.profile, ("interactive", "desktop", "fleet", "subagent"))
         _one_of("ttl", self.ttl, ("5m", "1h", None))
         _one_of("markers", self.markers, ("auto", "force", "off"))
+        _one_of("diagnostics", self.diagnostics, ("auto", "on", "off"))
         _one_of("on_store_error", self.on_store_error, ("continue", "stop"))
         _one_of("on_mismatch", self.on_mismatch, ("warn", "stop"))
         if not 0 < self.start_tokens_per_char <= 2:

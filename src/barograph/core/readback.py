@@ -14,6 +14,7 @@ from barograph.core.canonical import hash_body
 from barograph.core.errors import LogCorrupt
 from barograph.core.events import CallPlanned, Event, RequestSent
 from barograph.core.model import Body, Codec
+from barograph.core.record import diagnostics_of
 from barograph.core.state import PathState, State, learn
 from barograph.core.surface import Surface, marks_on, wire_messages
 
@@ -91,13 +92,15 @@ def derive_body(codec: Codec, surface: Surface, plan: CallPlanned, order: tuple[
         system = codec.render_system(header.system, marks_on("system", marks))
         tools = codec.render_tools(header.tools, marks_on("tools", marks))
         parameters = header.parameters
-    present = {"system": system is not None, "tools": tools is not None}
-    keys = order or (*json.loads(parameters), "system", "tools", "messages")
+    diagnostics = diagnostics_of(codec, plan)
+    apart = {"system": system, "tools": tools, "diagnostics": diagnostics}
+    keys = order or (*json.loads(parameters), *apart, "messages")
     return Body(
-        order=tuple(key for key in keys if present.get(key, True)),
+        order=tuple(key for key in keys if apart.get(key, b"") is not None),
         messages=tuple(wire_messages(codec, surface, marks)),
         system=system,
         tools=tools,
+        diagnostics=diagnostics,
         parameters=parameters.encode(),
     )
 
@@ -117,6 +120,9 @@ def _exact_body(codec: Codec, path: PathState, record: RequestSent, derived: Bod
             messages=messages,
             system=stored["system"].encode() if "system" in stored else derived.system,
             tools=stored["tools"].encode() if "tools" in stored else derived.tools,
+            diagnostics=(
+                stored["diagnostics"].encode() if "diagnostics" in stored else derived.diagnostics
+            ),
             parameters=derived.parameters,
         )
     )

@@ -16,7 +16,7 @@ from typing import cast
 from msgspec import Struct
 
 from barograph.core.canonical import Json, canonical_json, parse_json
-from barograph.core.events import Breakpoint, Deviation, Ttl
+from barograph.core.events import CallPlanned, Deviation, Ttl
 from barograph.core.model import Body, Codec
 from barograph.core.parts import Part
 from barograph.core.state import PathState
@@ -29,14 +29,14 @@ class Departing(Struct, frozen=True, kw_only=True):
     Attributes:
         path: state of the agent path, before this request.
         surface: the derived surface, its header included.
-        breakpoints: the markers that were planned.
+        plan: the call as planned.
         body: the body that left, taken apart.
         before: message pieces of the previous body of this path; empty where not at hand.
     """
 
     path: PathState
     surface: Surface
-    breakpoints: Sequence[Breakpoint]
+    plan: CallPlanned
     body: Body
     before: Sequence[bytes]
 
@@ -81,15 +81,22 @@ def render_wire_message(
     return codec.render_message(entries[0].role, [codec.block(p).text for p in parts], marks)
 
 
+def diagnostics_of(codec: Codec, plan: CallPlanned) -> bytes | None:
+    """The field by which a call asks for a comparison; None where it does not."""
+    return codec.render_diagnostics(plan.compared_with) if plan.diagnosed else None
+
+
 def _touched(
     codec: Codec, departing: Departing
 ) -> Iterator[tuple[str, bytes | None, bytes | None]]:
     """Pieces that can have changed: where, as sent, as derived."""
-    surface, breakpoints, body = departing.surface, departing.breakpoints, departing.body
+    surface, body = departing.surface, departing.body
+    breakpoints = departing.plan.breakpoints
     if surface.header is not None:
         system, tools = surface.header.system, surface.header.tools
         yield "system", body.system, codec.render_system(system, marks_on("system", breakpoints))
         yield "tools", body.tools, codec.render_tools(tools, marks_on("tools", breakpoints))
+    yield "diagnostics", body.diagnostics, diagnostics_of(codec, departing.plan)
     marks, before = marks_by_message(surface, breakpoints), departing.before
     settled = min(departing.path.settled, len(before))
     for number, sent in enumerate(body.messages):

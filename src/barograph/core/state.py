@@ -69,6 +69,7 @@ class PathState(Struct, frozen=True):
         attempt: tries of the current call.
         retried: whether the current call was planned again.
         answer: the last response, until it comes back as a message.
+        provider_id: the provider's id of the last response.
         outcomes: tool results by call id, until the next response: a call may be asked for again.
         running: calls whose tool began since the last response and has not ended.
         sees_tools: whether tool bodies of this path are logged at all.
@@ -92,6 +93,7 @@ class PathState(Struct, frozen=True):
     attempt: int = 0
     retried: bool = False
     answer: Source | None = None
+    provider_id: str | None = None
     outcomes: Mapping[str, Source] = {}
     running: frozenset[str] = frozenset()
     sees_tools: bool = False
@@ -175,6 +177,7 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
         case RequestSent():
             return _sent(path, surface, event)
         case ResponseCame():
+            path = replace(path, provider_id=event.provider_id)
             return _answered(path, surface, seq, event)
         case AttemptFailed():
             return replace(path, retried=True)

@@ -96,6 +96,7 @@ class ModelCall:
                 usage=usage,
                 provider_id=said.provider_id if said else None,
                 request_id=self._watch.request_id,
+                diagnosis=said.diagnosis if said else None,
             )
         )
 

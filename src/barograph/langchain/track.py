@@ -1,8 +1,11 @@
 """One agent path as LangChain shows it: turn its requests into ours, and remember what was sent."""
 
 from collections.abc import Sequence
-from typing import Any
+from inspect import signature
+from typing import Any, Final
+from urllib.parse import urlsplit
 
+from anthropic.resources.messages import Messages
 from langchain_core.messages import BaseMessage
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,6 +25,9 @@ from barograph.langchain.messages import (
     write_system,
 )
 from barograph.store.session import Session
+
+_PROVIDER: Final = "api.anthropic.com"
+_KNOWS_DIAGNOSTICS: Final = "diagnostics" in signature(Messages.create).parameters
 
 
 class Prepared(Struct, frozen=True):
@@ -82,6 +88,8 @@ class Track:
         system, markers = read_system(request.system_message)
         tools = self._read_tools(request.tools)
         settings = dict(request.model_settings)
+        # whoever asks for it gets it from us, with the id that the log has
+        wishes = settings.pop("diagnostics", (request.model.model_kwargs or {}).get("diagnostics"))
         markers += check_marker({"cache_control": settings.pop("cache_control", None)}, "the call")
         header = Header(
             model=request.model.model,
@@ -96,6 +104,7 @@ class Track:
             known=self._seen if is_known else 0,
             reserved=int("cache_control" in (request.model.model_kwargs or {})),
             foreign=markers + tools.markers + sum(arrival.markers for arrival in arrivals),
+            diagnosable=wishes is not None or _compares(request.model),
         )
         send, was_rewritten = self.session.want(wanted)
         self._given, self._seen = list(messages), send.seen
@@ -109,8 +118,11 @@ class Track:
 
     def _written(self, request: Any, wanted: CallWanted, send: Send) -> Prepared:
         tools = self._tools
-        marks = send.breakpoints
+        marks, settings = send.breakpoints, dict(request.model_settings)
+        if send.plan.diagnosed:
+            settings["diagnostics"] = {"previous_message_id": send.plan.compared_with}
         overridden = request.override(
+            model_settings=settings,
             messages=self._marked_lines(send),
             system_message=write_system(wanted.header.system, marks_on("system", marks)),
             tools=_marked_tools(tools, marks_on("tools", marks)) if tools else [],
@@ -134,7 +146,8 @@ class Track:
             changed=(),
         )
         surface = replace(prepared.send.surface, header=assumed)
-        body = derive_body(codec, surface, path.planned, ("messages", "model", "system", "tools"))
+        order = ("messages", "model", "system", "tools", "diagnostics")
+        body = derive_body(codec, surface, path.planned, order)
         self.session.leave(
             at=at, path=self.path, header=header, body=codec.join_body(body), observed=False
         )
@@ -171,6 +184,11 @@ class Track:
         for entry, on_parts in marks.items():
             lines[entry] = write_message(surface.entries[entry], on_parts)
         return lines
+
+
+def _compares(model: Any) -> bool:
+    """Whether its requests go to the provider itself, by a client that knows the field."""
+    return _KNOWS_DIAGNOSTICS and urlsplit(model.anthropic_api_url or "").hostname == _PROVIDER
 
 
 def _marked_tools(tools: Tools, marks: dict[int, Ttl]) -> list[Any]:

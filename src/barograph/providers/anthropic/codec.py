@@ -36,7 +36,7 @@ from barograph.providers.anthropic.refusals import marker_fault
 # Parameters that a cache entry depends on (prompt-caching page, table of what invalidates what).
 _HEADER_PARAMETERS: Final = ("model", "speed")
 _MESSAGE_PARAMETERS: Final = ("tool_choice", "thinking", "output_config")
-_OWN_KEYS: Final = ("messages", "system", "tools")
+_OWN_KEYS: Final = ("messages", "system", "tools", "diagnostics")
 # Leaves room for the message around them within `canonical.DEEPEST`.
 _DEEPEST_ARGUMENTS: Final = 200
 
@@ -130,6 +130,11 @@ class AnthropicCodec:
         texts = (_marked(bytes(raw).decode(), marks.get(i)) for i, raw in enumerate(definitions))
         return f"[{','.join(texts)}]".encode()
 
+    def render_diagnostics(self, compared_with: str | None) -> bytes:
+        """The field that asks for a comparison with the call of that answer (cache diagnostics)."""
+        named = "null" if compared_with is None else _string(compared_with)
+        return f'{{"previous_message_id":{named}}}'.encode()
+
     def split_body(self, body: bytes) -> Body | None:
         """Take a request body apart without re-encoding any piece."""
         try:
@@ -144,6 +149,7 @@ class AnthropicCodec:
             messages=messages,
             system=pieces.get("system"),
             tools=pieces.get("tools"),
+            diagnostics=pieces.get("diagnostics"),
             parameters=_object({k: v for k, v in pieces.items() if k not in _OWN_KEYS}),
         )
         return apart if self.join_body(apart) == body else None
@@ -154,6 +160,7 @@ class AnthropicCodec:
         pieces["messages"] = b"[" + b",".join(body.messages) + b"]"
         pieces["system"] = body.system or b"[]"
         pieces["tools"] = body.tools or b"[]"
+        pieces["diagnostics"] = body.diagnostics or b"{}"
         return _object({key: pieces[key] for key in body.order})
 
     def unmarked_tools(self, tools: bytes) -> str:

@@ -30,13 +30,17 @@ _PLAIN_TEXT_KEYS: Final = frozenset({"type", "text", "citations"})
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What a response says. `usage` is None where none was reported."""
+    """What a response says.
+
+    `usage` is None where none was reported, `diagnosis` where no difference was named.
+    """
 
     parts: Parts
     stop_reason: str | None
     usage: Usage | None
     provider_id: str | None
     model: str | None
+    diagnosis: str | None = None
 
 
 def read_response(body: bytes, *, streamed: bool, ttl: Ttl = "5m") -> Answer | None:
@@ -84,7 +88,14 @@ def _read_message(body: bytes, ttl: Ttl) -> Answer | None:
         usage=usage_of(message.get("usage"), ttl=ttl),
         provider_id=message.get("id"),
         model=message.get("model"),
+        diagnosis=_diagnosis(message),
     )
+
+
+def _diagnosis(message: Mapping[str, Any]) -> str | None:
+    """Type of the difference that the provider found; None where there is none, or not yet."""
+    reason = (message.get("diagnostics") or {}).get("cache_miss_reason") or {}
+    return str(reason["type"]) if "type" in reason else None
 
 
 def _complete_part(raw: bytes) -> Part:
@@ -120,6 +131,7 @@ def _read_stream(body: bytes, ttl: Ttl) -> Answer | None:
         usage=usage_of(message.get("usage"), ended, ttl=ttl),
         provider_id=message.get("id"),
         model=message.get("model"),
+        diagnosis=_diagnosis(message),
     )
 
 
