@@ -1,5 +1,9 @@
 """The contract of every store. Each test runs against each backend."""
 
+import os
+import socket
+import subprocess
+import sys
 import threading
 import unicodedata
 
@@ -11,6 +15,7 @@ from barograph.core.errors import SequenceConflict, StoreUnavailable, UnknownSes
 from barograph.core.events import CallPlanned, HeaderSet, Usage
 from barograph.core.parts import Text, ToolResult
 from barograph.store import Store, open_store, resolve_session
+from barograph.store.lease import Lease, new_holder
 
 
 def call(number, *, at=1.0):
@@ -272,3 +277,72 @@ class TestStoreContract:
 
     def test_an_open_store_is_used_as_it_is(self, store):
         assert open_store(store) is store
+
+
+class TestLeases:
+    """While a writer is in a turn, nobody else writes its session."""
+
+    @pytest.mark.parametrize("other", [Lease(holder=new_holder(), until=500.0), None], ids=str)
+    def test_invariant_12_a_held_session_refuses_every_other_writer_and_says_who_holds_it(
+        self, store, other
+    ):
+        mine = Lease(holder=new_holder(), until=100.0)
+        store.append("s", [turn(1, at=50.0)], after=0, lease=mine)
+        for after in (0, 1):
+            with pytest.raises(SequenceConflict, match="1970-01-01 00:01:40 UTC") as caught:
+                store.append("s", [turn(2, at=99.0)], after=after, lease=other)
+            assert caught.value.ids == {
+                "session": "s",
+                "host": socket.gethostname(),
+                "pid": os.getpid(),
+                "until": 100.0,
+            }
+            assert caught.value.next_step.startswith("Nothing was written")
+        assert list(store.read("s")) == [(1, turn(1, at=50.0))]
+        assert store.append("s", [turn(2, at=99.0)], after=1, lease=mine) == 2
+
+    def test_a_lease_holds_one_session_and_no_other(self, store):
+        mine = Lease(holder=new_holder(), until=100.0)
+        store.append("s", [turn(1, at=50.0)], after=0, lease=mine)
+        assert store.append("other", [turn(1, at=50.0)], after=0) == 1
+
+    @pytest.mark.parametrize("until", [0.0, 40.0, 99.0])
+    def test_a_lease_that_was_given_up_or_has_passed_is_free(self, store, until):
+        store.append("s", [turn(1, at=50.0)], after=0, lease=Lease(holder="h/1/1/a", until=until))
+        assert store.append("s", [turn(2, at=99.0)], after=1) == 2
+
+    def test_a_holder_may_give_up_without_an_event_and_nobody_else_may_for_it(self, store):
+        mine = Lease(holder=new_holder(), until=100.0)
+        store.append("s", [turn(1, at=50.0)], after=0, lease=mine)
+        store.release("s", new_holder())
+        store.release("t", mine.holder)
+        with pytest.raises(SequenceConflict):
+            store.append("s", [turn(2, at=60.0)], after=1)
+        store.release("s", mine.holder)
+        assert store.append("s", [turn(2, at=60.0)], after=1) == 2
+
+    def test_the_lease_of_a_process_that_has_ended_is_free_at_once(self, store):
+        said = subprocess.run(
+            [sys.executable, "-c", "from barograph.store.lease import *; print(new_holder())"],
+            capture_output=True,
+            check=True,
+            text=True,
+        )
+        gone = Lease(holder=said.stdout.strip(), until=1e9)
+        store.append("s", [turn(1)], after=0, lease=gone)
+        assert store.append("s", [turn(2)], after=1) == 2
+
+    def test_a_later_process_of_the_same_number_is_not_the_holder(self, store):
+        host, pid, birth, _ = new_holder().rsplit("/", 3)
+        if birth == "?":
+            pytest.skip("this system does not tell when a process began")
+        store.append(
+            "s", [turn(1)], after=0, lease=Lease(holder=f"{host}/{pid}/1/earlier", until=1e9)
+        )
+        assert store.append("s", [turn(2)], after=1) == 2
+
+    def test_nothing_is_concluded_about_processes_of_another_host(self, store):
+        far = Lease(holder="another-host/999999999/1/far", until=1e9)
+        store.append("s", [turn(1)], after=0, lease=far)
+        with pytest.raises(SequenceConflict, match="process 999999999 on another-host"):
+            store.append("s", [turn(2)], after=1)

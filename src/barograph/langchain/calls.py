@@ -63,6 +63,7 @@ class ModelCall:
         try:
             yield
         except GraphBubbleUp:
+            self._track.session.rest(self._track.path)
             raise
         except Exception as error:
             if self._watch.stopped_by is not None:
@@ -71,6 +72,9 @@ class ModelCall:
             if send is None:
                 raise
             self._prepared = self._track.prepare_again(self._prepared, send)
+        except BaseException:  # cancelled: nothing more is heard of this call
+            self._track.session.rest(self._track.path)
+            raise
         finally:
             WATCH.reset(token)
 
@@ -173,10 +177,14 @@ class ToolRun:
         try:
             with inside_tool(self._track, self._call_id, self._name):
                 yield
-        except GraphBubbleUp:
-            raise
         except Exception as error:
-            self._end((), error=f"{type(error).__name__}: {error}"[:_SHOWN_CHARS])
+            if isinstance(error, GraphBubbleUp):
+                self._session.rest(self._path, self._call_id)
+            else:
+                self._end((), error=f"{type(error).__name__}: {error}"[:_SHOWN_CHARS])
+            raise
+        except BaseException:  # cancelled
+            self._session.rest(self._path, self._call_id)
             raise
 
     def finish(self, result: Any) -> None:

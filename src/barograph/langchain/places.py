@@ -133,8 +133,20 @@ class Places:
                 at=self._clock(),
                 made_by=f"barograph {barograph.__version__}",
             )
-        _keep(self._sessions, name)
+        else:
+            session.catch_up(at=self._clock())
+        self._sessions.move_to_end(name)
+        self._drop_idle()
         return session
+
+    def _drop_idle(self) -> None:
+        """Forget the sessions used longest ago, unless something of them is only here."""
+        surplus = len(self._sessions) - _KEPT_OPEN
+        if surplus > 0:
+            now = self._clock()
+            idle = [name for name, one in self._sessions.items() if one.is_idle(now)]
+            for name in idle[:surplus]:
+                del self._sessions[name]
 
 
 @contextmanager

@@ -60,6 +60,7 @@ class Track:
         self._seen = 0
         self._lines: list[BaseMessage] = []
         self._tools: Tools | None = None
+        self._renewals = session.renewals
 
     def continues(self, messages: Sequence[BaseMessage]) -> bool:
         """Whether this history begins as the one before did, whatever the ids of its messages."""
@@ -83,6 +84,10 @@ class Track:
             UsageError: something in the request cannot be sent as it is.
         """
         messages: list[BaseMessage] = request.messages
+        if self._renewals != self.session.renewals:
+            # Another writer went on with this session: what we showed is not where its log ends.
+            self._renewals = self.session.renewals
+            self._given, self._seen, self._lines = [], 0, []
         is_known = messages[: len(self._given)] == self._given
         arrivals = [read_message(m) for m in messages[len(self._given) if is_known else 0 :]]
         system, markers = read_system(request.system_message)

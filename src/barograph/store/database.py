@@ -36,7 +36,9 @@ CREATE TABLE sessions (
     opened_at REAL NOT NULL,
     last_at REAL NOT NULL,
     last_seq INTEGER NOT NULL,
-    calls INTEGER NOT NULL
+    calls INTEGER NOT NULL,
+    holder TEXT,
+    held_until REAL NOT NULL DEFAULT 0
 );
 CREATE TABLE events (
     id INTEGER PRIMARY KEY,

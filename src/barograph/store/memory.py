@@ -9,6 +9,7 @@ from msgspec import Struct
 from barograph.core.errors import StoreUnavailable
 from barograph.core.events import Event
 from barograph.store.codec import Record, decode_record, encode_events, highest_call
+from barograph.store.lease import Lease, check_lease
 from barograph.store.protocol import Logged, SessionInfo
 from barograph.store.refusals import check_session_id, conflict, unknown_session
 
@@ -20,6 +21,7 @@ class _Log(Struct, kw_only=True):
     calls: int = 0
     records: list[Record]
     bodies: dict[str, bytes]
+    lease: Lease | None = None
 
 
 class MemoryStore:
@@ -35,7 +37,9 @@ class MemoryStore:
         self._closed = False
         self._lock: Final = threading.Lock()
 
-    def append(self, session: str, events: Sequence[Event], *, after: int) -> int:
+    def append(
+        self, session: str, events: Sequence[Event], *, after: int, lease: Lease | None = None
+    ) -> int:
         """Add events in one step and return the seq of the last. See `Store.append`."""
         check_session_id(session)
         encoded = encode_events(session, events, after=after)
@@ -43,6 +47,8 @@ class MemoryStore:
             self._check_open()
             log = self._logs.get(session)
             last = len(log.records) if log else 0
+            if log and events:
+                check_lease(session, log.lease, lease, at=events[-1].at)
             if last != after:
                 raise conflict(session, after=after, last=last)
             if not encoded:
@@ -52,6 +58,7 @@ class MemoryStore:
             log.records.extend(one.record for one in encoded)
             for one in encoded:
                 log.bodies.update(one.bodies)
+            log.lease = lease
             log.last_at = float(events[-1].at)
             log.calls = max(log.calls, highest_call(events))
             return len(log.records)
@@ -77,6 +84,14 @@ class MemoryStore:
             self._check_open()
             log = self._logs.get(session)
             return len(log.records) if log else 0
+
+    def release(self, session: str, holder: str) -> None:
+        """Give up the lease of a session, if it is this holder's."""
+        with self._lock:
+            self._check_open()
+            log = self._logs.get(session)
+            if log and log.lease and log.lease.holder == holder:
+                log.lease = None
 
     def sessions(self) -> list[SessionInfo]:
         """All sessions, the most recently written first."""

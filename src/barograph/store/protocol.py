@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from barograph.core.errors import UnknownSession
 from barograph.core.events import Event
+from barograph.store.lease import Lease
 
 
 class Logged(NamedTuple):
@@ -41,13 +42,17 @@ class Store(Protocol):
     (locked by another writer for longer than the store waits).
     """
 
-    def append(self, session: str, events: Sequence[Event], *, after: int) -> int:
+    def append(
+        self, session: str, events: Sequence[Event], *, after: int, lease: Lease | None = None
+    ) -> int:
         """Commit events in one transaction and return the seq of the last.
 
-        `after` is the seq the writer believes to be the last one (0 for a new session).
+        `after` is the seq the writer believes to be the last one (0 for a new session). `lease`
+        replaces the lease of the session; without one, the session is held by nobody afterwards.
+        The time is that of the last event.
 
         Raises:
-            SequenceConflict: another writer was first; nothing was written.
+            SequenceConflict: another writer was first, or holds the session; nothing was written.
             UsageError: an empty session id, or a value that JSON cannot hold; nothing was written.
         """
         ...
@@ -67,6 +72,10 @@ class Store(Protocol):
 
     def last_seq(self, session: str) -> int:
         """Seq of the last event; 0 where there is no such session."""
+        ...
+
+    def release(self, session: str, holder: str) -> None:
+        """Give up the lease of a session, if it is this holder's."""
         ...
 
     def sessions(self) -> list[SessionInfo]:

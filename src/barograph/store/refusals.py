@@ -1,5 +1,6 @@
 """What every backend refuses, in the same words."""
 
+from datetime import UTC, datetime
 from typing import Final
 
 from barograph.core.errors import LogCorrupt, SequenceConflict, UnknownSession, UsageError
@@ -57,6 +58,23 @@ def conflict(session: str, *, after: int, last: int) -> SequenceConflict:
         session=session,
         expected=after,
         last=last,
+    )
+
+
+def held_elsewhere(session: str, *, host: str, pid: int, until: float) -> SequenceConflict:
+    """Another writer is in the middle of a turn."""
+    moment = datetime.fromtimestamp(until, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return SequenceConflict(
+        f"Session {session!r} is held by another writer, process {pid} on {host}, until {moment}: "
+        "a turn is under way there.",
+        next_step=(
+            "Nothing was written; call again when that turn has ended, or end that process. "
+            "It is held for longer if the turn goes on."
+        ),
+        session=session,
+        host=host,
+        pid=pid,
+        until=until,
     )
 
 

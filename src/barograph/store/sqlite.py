@@ -16,6 +16,7 @@ from barograph.core.errors import StoreUnavailable, UsageError
 from barograph.core.events import Event
 from barograph.store.codec import Encoded, Record, decode_record, encode_events, highest_call
 from barograph.store.database import SEQ_BITS, explained_errors, open_database
+from barograph.store.lease import Lease, check_lease
 from barograph.store.packing import (
     PackedBody,
     pack_bodies,
@@ -43,7 +44,14 @@ _READ_EVENTS: Final = (
 _READ_BODY: Final = (
     "SELECT CAST(zstd AS INTEGER), CAST(data AS BLOB) FROM bodies WHERE session = ? AND hash = ?"
 )
-_FIND: Final = "SELECT id, last_seq FROM sessions WHERE session = ?"
+_FIND: Final = "SELECT id, last_seq, holder, held_until FROM sessions WHERE session = ?"
+_RELEASE: Final = (
+    "UPDATE sessions SET holder = NULL, held_until = 0 WHERE session = ? AND holder = ?"
+)
+_ADVANCE: Final = (
+    "UPDATE sessions SET last_at = ?, last_seq = ?, calls = max(calls, ?), holder = ?,"
+    " held_until = ? WHERE id = ?"
+)
 
 
 class SqliteStore:
@@ -78,7 +86,9 @@ class SqliteStore:
             self.path, synchronous=synchronous, wait_seconds=busy_timeout_seconds
         )
 
-    def append(self, session: str, events: Sequence[Event], *, after: int) -> int:
+    def append(
+        self, session: str, events: Sequence[Event], *, after: int, lease: Lease | None = None
+    ) -> int:
         """Commit events in one transaction and return the seq of the last. See `Store.append`."""
         check_session_id(session)
         # All work that needs no lock comes before the transaction: it keeps other writers out.
@@ -87,6 +97,9 @@ class SqliteStore:
         with self._transaction() as connection:
             row = connection.execute(_FIND, (session,)).fetchone()
             last: int = row[1] if row else 0
+            if events and row and row[2] is not None:
+                held = Lease(holder=row[2], until=row[3])
+                check_lease(session, held, lease, at=events[-1].at)
             if last != after:
                 raise conflict(session, after=after, last=last)
             if not encoded:
@@ -96,8 +109,15 @@ class SqliteStore:
             _insert_bodies(connection, number, bodies)
             last += len(encoded)
             connection.execute(
-                "UPDATE sessions SET last_at = ?, last_seq = ?, calls = max(calls, ?) WHERE id = ?",
-                (float(events[-1].at), last, highest_call(events), number),
+                _ADVANCE,
+                (
+                    float(events[-1].at),
+                    last,
+                    highest_call(events),
+                    lease and lease.holder,
+                    lease.until if lease else 0.0,
+                    number,
+                ),
             )
         return last
 
@@ -117,6 +137,11 @@ class SqliteStore:
         """Seq of the last event; 0 where there is no such session."""
         row = self._find(session)
         return row[1] if row else 0
+
+    def release(self, session: str, holder: str) -> None:
+        """Give up the lease of a session, if it is this holder's."""
+        if is_storable(session):
+            self._fetch_all(_RELEASE, (session, holder))
 
     def sessions(self) -> list[SessionInfo]:
         """All sessions, the most recently written first."""
