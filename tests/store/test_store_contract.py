@@ -282,7 +282,11 @@ class TestStoreContract:
 class TestLeases:
     """While a writer is in a turn, nobody else writes its session."""
 
-    @pytest.mark.parametrize("other", [Lease(holder=new_holder(), until=500.0), None], ids=str)
+    @pytest.mark.parametrize(
+        "other",
+        [Lease(holder=new_holder(), until=500.0), None],
+        ids=["with a lease", "without one"],
+    )
     def test_invariant_12_a_held_session_refuses_every_other_writer_and_says_who_holds_it(
         self, store, other
     ):
