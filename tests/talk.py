@@ -102,8 +102,8 @@ class Talk:
     def log(self, event):
         """Log an event that no input makes yet, such as a fold."""
         state = self.session.state
-        self.session._commit([event])
-        self.session._state = learn(self.codec, state, state.fold.seq + 1, event)
+        state = learn(self.codec, state, state.fold.seq + 1, event)
+        self.session._state = self.session._commit([event], state)
 
     def entries(self, path="main"):
         return self.session.state.surface(path).entries

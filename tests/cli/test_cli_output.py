@@ -268,7 +268,7 @@ def test_the_keys_of_the_documents_are_stable(run_json):
     }  # fmt: skip
     assert set(found) == {
         "session", "events", "calls", "requests", "observed", "exact", "derived", "unchecked",
-        "findings",
+        "findings", "notes",
     }  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from barograph.core.errors import (
     SurfaceError,
     UnknownSession,
 )
-from barograph.core.events import CallPlanned, Event, RequestSent
+from barograph.core.events import CallPlanned, Event, RequestSent, StoreGap
 from barograph.core.readback import Request, read_requests
 from barograph.store.protocol import Store
 
@@ -39,7 +39,8 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     Attributes:
         code: `log_corrupt`, `schema_too_new`, `not_exact`, `not_derived`, `unpaired`,
-            `digest_differs`, `mismatch_at_send`, or the code of another error.
+            `digest_differs`, `mismatch_at_send`, `events_lost`, or the code of another error; in a
+            note, `events_late`.
         session: the session.
         seq: the event; None where none can be named.
         call: the call; None where none is concerned.
@@ -68,6 +69,7 @@ class Verification(Struct, frozen=True, kw_only=True):
         derived: those that the events alone give, as canonical JSON.
         unchecked: those behind damage, of which nothing can be said.
         findings: what is not as it should be.
+        notes: what is as it should be now, and was not always.
     """
 
     session: str
@@ -79,6 +81,7 @@ class Verification(Struct, frozen=True, kw_only=True):
     derived: int = 0
     unchecked: int = 0
     findings: tuple[Finding, ...] = ()
+    notes: tuple[Finding, ...] = ()
 
     @property
     def is_sound(self) -> bool:
@@ -112,6 +115,7 @@ class _Verifier:
         self._store = store
         self._session = session
         self._findings: list[Finding] = []
+        self._notes: list[Finding] = []
         self._events = self._calls = self._requests = self._observed = 0
         self._exact = self._derived = self._checked = 0
         self._is_damaged = False
@@ -136,6 +140,7 @@ class _Verifier:
             derived=self._derived,
             unchecked=self._requests - self._checked,
             findings=tuple(self._findings),
+            notes=tuple(self._notes),
         )
 
     def _read(self) -> Iterator[tuple[int, Event]]:
@@ -146,6 +151,8 @@ class _Verifier:
                 for seq, event in self._store.read(self._session, after=after):
                     after = seq
                     self._count(event)
+                    if isinstance(event, StoreGap):
+                        self._tell_gap(seq, event)
                     yield seq, event
             except LogError as error:
                 self._is_damaged = True
@@ -189,6 +196,30 @@ class _Verifier:
         if isinstance(event, RequestSent):
             self._requests += 1
             self._observed += event.observed
+
+    def _tell_gap(self, seq: int, gap: StoreGap) -> None:
+        if gap.first_call:
+            left = f"Calls {gap.first_call} to {gap.last_call} left before they were logged."
+        else:
+            left = "No call left meanwhile."
+        told = self._findings if gap.lost else self._notes
+        told.append(
+            Finding(
+                code="events_lost" if gap.lost else "events_late",
+                session=self._session,
+                seq=seq,
+                what=(
+                    f"The store could not be written for {gap.at - gap.since:.1f} s "
+                    f"({gap.reason}): "
+                    f"events late {gap.late}, lost {gap.lost}. {left}"
+                ),
+                next_step=(
+                    "What the model saw meanwhile is not in this log; the rest of it is sound."
+                    if gap.lost
+                    else "Nothing is missing."
+                ),
+            )
+        )
 
     def _check(self, request: Request) -> None:
         record, call = request.record, request.record.call

@@ -92,10 +92,11 @@ def _print(console: "Console", result: "Verification") -> None:
         + (f", {count(result.unchecked)} unchecked behind damage" if result.unchecked else ""),
         indent=2,
     )
-    for finding in result.findings:
+    for finding in (*result.findings, *result.notes):
+        style = "yellow" if finding in result.notes else "red"
         ids = [f"event {finding.seq}"] if finding.seq is not None else []
         ids += [f"call {finding.call}"] if finding.call is not None else []
         place = f" ({', '.join(ids)})" if ids else ""
-        out.say(console, (f"{finding.code}{place}", "red"), f": {finding.what}", indent=4)
+        out.say(console, (f"{finding.code}{place}", style), f": {finding.what}", indent=4)
         if finding.next_step:
             out.say(console, finding.next_step, indent=6)

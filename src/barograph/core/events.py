@@ -369,6 +369,33 @@ class FrameComposed(_Event, frozen=True, kw_only=True, tag="frame_composed"):
     parts: Parts
 
 
+class StoreGap(_Event, frozen=True, kw_only=True, tag="store_gap"):
+    """The store could not be written for a while, and now can again.
+
+    The events that waited come before this one. Where events are lost, the surfaces are no longer
+    what the log says they are: every path starts over from the caller's whole history.
+
+    Attributes:
+        since: time of the first event that could not be written.
+        reason: what the store said then.
+        first_late: seq of the first event that was written late; 0 where none was.
+        late: number of events that were written late, all in a row.
+        lost: number of events that are not in the log: too many waited, or another writer went on.
+        first_call: first call that left before its record was durable; 0 where none did.
+        last_call: last call that did.
+        calls: number of the last call that was planned, in the log or not; numbers go on from it.
+    """
+
+    since: float
+    reason: str
+    first_late: int
+    late: int
+    lost: int
+    first_call: int
+    last_call: int
+    calls: int
+
+
 class Archived(_Event, frozen=True, kw_only=True, tag="archived"):
     """A durable, searchable copy of these entries exists."""
 
@@ -413,6 +440,7 @@ Event: TypeAlias = (
     | ToolEnded
     | ConfigChanged
     | FrameComposed
+    | StoreGap
     | Archived
     | Nudged
     | Steered

@@ -22,6 +22,7 @@ from barograph.core.events import (
     Replaced,
     RequestSent,
     ResponseCame,
+    StoreGap,
     ToolBegan,
     ToolEnded,
     Ttl,
@@ -133,6 +134,8 @@ def learn(codec: Codec, state: State, seq: int, event: Event) -> State:
     """The state after one more event."""
     fold = state.fold.apply(codec, seq, event)
     name = getattr(event, "path", None)
+    if isinstance(event, StoreGap):
+        return _resumed(replace(state, fold=fold), event)
     if name is None:
         return replace(state, fold=fold)
     before = state.path(name)
@@ -152,6 +155,28 @@ def restore(codec: Codec, events: Iterable[tuple[int, Event]]) -> State:
     for seq, event in events:
         state = learn(codec, state, seq, event)
     return state
+
+
+def _resumed(state: State, event: StoreGap) -> State:
+    """After a gap in which events were lost, every path starts over; numbers go on."""
+    if not event.lost:
+        return state
+    paths = {name: _started_over(path) for name, path in state.paths.items()}
+    return replace(state, calls=max(state.calls, event.calls), paths=paths)
+
+
+def _started_over(path: PathState) -> PathState:
+    # What the cache holds and what was learned of the provider is as true as before.
+    return PathState(
+        ledger=path.ledger,
+        tokens_per_char=path.tokens_per_char,
+        turn=path.turn,
+        scope=path.scope,
+        header_chars=path.header_chars,
+        sees_tools=path.sees_tools,
+        counted=path.counted,
+        numbers=path.numbers,
+    )
 
 
 def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of event

@@ -10,7 +10,8 @@ blocks before it. Appending an entry hashes that entry alone.
 
 **Invariants.** The fold is pure: same events, same bytes, in every process (3). Only `Replaced`
 takes an entry away, and it must cite the whole contiguous run it hides (6); a citation that does
-not fit is refused before anything changes.
+not fit is refused before anything changes. A `StoreGap` that says events are lost empties every
+surface: what the model saw meanwhile is not in the log, so nothing may be derived across it.
 
 **Out of scope.** Which events to log (`engine`), where markers go (`breakpoints`).
 """
@@ -26,7 +27,7 @@ from barograph.core.breakpoints import Segment
 from barograph.core.canonical import digest
 from barograph.core.cuts import Pairing
 from barograph.core.errors import LogCorrupt, SurfaceError, UnpairedToolCall
-from barograph.core.events import Breakpoint, Event, HeaderSet, MessageSeen, Replaced, Ttl
+from barograph.core.events import Breakpoint, Event, HeaderSet, MessageSeen, Replaced, StoreGap, Ttl
 from barograph.core.model import Codec
 from barograph.core.parts import Part, Parts, Role, count_images
 from barograph.core.trail import Trail
@@ -180,6 +181,8 @@ class Fold(Struct, frozen=True):
             return _put(fold, event.path, surface)
         if isinstance(event, Replaced):
             return _put(fold, event.path, self.surface(event.path).replaced(codec, seq, event))
+        if isinstance(event, StoreGap) and event.lost:
+            return replace(fold, surfaces={p: _emptied(s) for p, s in self.surfaces.items()})
         parts = getattr(event, "parts", None)
         if parts:
             return replace(fold, sources=self.sources.extended(((seq, parts),)))
@@ -198,6 +201,11 @@ class Fold(Struct, frozen=True):
             seq=seq,
             same_as=event.same_as,
         )
+
+
+def _emptied(surface: Surface) -> Surface:
+    """The header alone: if that changed too, the next request says so."""
+    return Surface(header=surface.header, header_seq=surface.header_seq)
 
 
 def _put(fold: Fold, path: str, surface: Surface) -> Fold:

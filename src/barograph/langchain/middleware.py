@@ -119,8 +119,14 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
             run.finish(result)
         return result
 
+    @property
+    def failed_appends(self) -> int:
+        """How often the store did not take what it should keep; the logger says why."""
+        return self._places.failed_appends
+
     def close(self) -> None:
-        """Close the store."""
+        """Write what still waits for the store, and close it."""
+        self._places.close()
         self.store.close()
 
     def _track_of_call(self, request: Any) -> Track:

@@ -61,7 +61,19 @@ class Places:
         self._nameless: deque[Track] = deque(maxlen=_KEPT_OPEN)
         self._tracks: OrderedDict[tuple[str, str], Track] = OrderedDict()
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._failed_before = 0
         self._lock = RLock()
+
+    @property
+    def failed_appends(self) -> int:
+        """How often the store did not take events."""
+        return self._failed_before + sum(one.failed_appends for one in self._sessions.values())
+
+    def close(self) -> None:
+        """Write what waits for the store, or say that it is lost."""
+        with self._lock:
+            for session in self._sessions.values():
+                session.close(at=self._clock())
 
     def of_call(self, messages: Sequence[BaseMessage]) -> Track:
         """The track of a model call that shows this history."""
@@ -146,7 +158,7 @@ class Places:
             now = self._clock()
             idle = [name for name, one in self._sessions.items() if one.is_idle(now)]
             for name in idle[:surplus]:
-                del self._sessions[name]
+                self._failed_before += self._sessions.pop(name).failed_appends
 
 
 @contextmanager

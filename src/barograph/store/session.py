@@ -2,8 +2,9 @@
 
 The engine is pure; a `Session` holds its state, commits what it says must be committed and keeps
 the store's failures from becoming the agent's (policy `on_store_error`). Events that could not be
-written wait in order and are written before the next ones, so a store that comes back has a log
-without a gap.
+written wait in order and are written before the next ones, with a `StoreGap` that says so. Where
+too many waited or another writer went on meanwhile, they are lost: the `StoreGap` says how many,
+and the session starts over from what is in the log.
 
 It holds the lease of its session while a turn is under way. Between turns others may write; it
 then reads what they wrote before it goes on (`catch_up`).
@@ -14,15 +15,26 @@ from collections.abc import Sequence
 from threading import RLock
 
 from barograph.core.engine import Append, Engine, Send
-from barograph.core.errors import SequenceConflict, StoreError
-from barograph.core.events import Event, Replaced, RequestSent
+from barograph.core.errors import LogCorrupt, SequenceConflict, StoreError
+from barograph.core.events import (
+    CallFailed,
+    CallPlanned,
+    Event,
+    Replaced,
+    RequestSent,
+    StoreGap,
+    TurnEnded,
+)
 from barograph.core.inputs import BodyLeft, CallWanted, Header, Input, SessionStarted
 from barograph.core.state import State, learn, restore
+from barograph.store.backlog import Backlog
 from barograph.store.lease import Lease, new_holder
 from barograph.store.protocol import Store
 from barograph.store.turns import Turns
 
 _log = logging.getLogger("barograph")
+_WORTH_A_TRY = (CallPlanned, TurnEnded, CallFailed)
+"""With what the store is asked again while it does not answer: each try may take its time-out."""
 
 
 class Session:
@@ -33,18 +45,24 @@ class Session:
         session: id of the session, exactly as the store has it.
         engine: the rules it follows.
         made_by: names the writer and its version, for a log that begins.
+
+    Attributes:
+        renewals: how often this object started over from a log that it had not written itself.
+        failed_appends: how often the store did not take events.
     """
 
     def __init__(self, store: Store, session: str, engine: Engine, *, made_by: str) -> None:
         self.id = session
         self.engine = engine
         self.renewals = 0
+        self.failed_appends = 0
         self._made_by = made_by
         self._store = store
         self._state = State()
         self._stored_seq = 0
         self._last: Event | None = None
-        self._waiting: list[Event] = []
+        self._backlog = Backlog()
+        self._has_just_failed = False
         self._pieces: dict[str, tuple[bytes, ...]] = {}
         self._holder = new_holder()
         self._held_until = 0.0
@@ -62,9 +80,15 @@ class Session:
             LogCorrupt: the log does not fold.
         """
         opened = cls(store, session, engine, made_by=made_by)
-        if store.last_seq(session):
-            opened._read_all()
-        else:
+        try:
+            is_new = not store.last_seq(session)
+            if not is_new:
+                opened._read_all()
+        except StoreError:
+            if engine.policy.on_store_error == "stop":
+                raise
+            is_new = True  # as far as anybody can tell
+        if is_new:
             opened._begin(at)
         return opened
 
@@ -75,33 +99,52 @@ class Session:
 
     @property
     def waiting_events(self) -> int:
-        """Events that the store has not taken yet."""
-        return len(self._waiting)
+        """Events that the store has not taken yet, those given up included."""
+        return len(self._backlog.events) + self._backlog.lost
 
     def is_idle(self, at: float) -> bool:
         """Whether nothing is lost if this object is dropped at that time."""
-        return not self._waiting and self._held_until <= at
+        return not self._backlog and self._held_until <= at
 
     def catch_up(self, *, at: float) -> None:
         """Learn what other writers wrote since the last turn; `renewals` counts when they did.
 
         To be called before anything is asked of the state. While this writer holds its session,
-        there is nothing to learn.
+        there is nothing to learn. What waits for the store is written here too.
 
         Raises:
+            SequenceConflict: events wait, and another writer holds the session.
             StoreError: the store cannot be read, and the policy is to stop.
             LogCorrupt: what was written does not fold.
         """
         with self._lock:
-            if self._waiting or self._held_until > at:
-                return
             try:
-                last = self._store.last_seq(self.id)
-                if last != self._stored_seq:
-                    self._renew(last, at)
+                if self._backlog:
+                    self._settle(at)
+                elif self._held_until <= at:
+                    last = self._store.last_seq(self.id)
+                    if last != self._stored_seq:
+                        self._renew(last, at)
             except StoreError:
                 if self.engine.policy.on_store_error == "stop":
                     raise
+
+    def close(self, *, at: float) -> None:
+        """Write what waits, or say that it is lost."""
+        with self._lock:
+            if self._backlog:
+                self._turns.clear()
+                self._held_until = 0.0
+                try:
+                    self.catch_up(at=at)
+                except (SequenceConflict, LogCorrupt) as error:
+                    _log.error("barograph: %s", error)
+            if self._backlog:
+                _log.error(
+                    "barograph: %d events of session %s are lost: its store did not come back",
+                    self.waiting_events,
+                    self.id,
+                )
 
     def rest(self, path: str, call_id: str = "") -> None:
         """A call of that path, or the tool of that id, ended without a word, so others may go on.
@@ -157,37 +200,118 @@ class Session:
                 send = effect
         self._turns.follow(given, is_sent=send is not None)
         if events:
-            self._commit(events)
+            state = self._commit(events, state)
         self._state = state
         return events, send
 
-    def _commit(self, events: Sequence[Event]) -> None:
-        needed, at = self._turns.needed_seconds, events[-1].at
-        until = at + needed if needed else 0.0
-        lease = Lease(holder=self._holder, until=until)
+    def _commit(self, events: Sequence[Event], state: State) -> State:
+        """Write events; the state after them is what they led to, and what a gap adds to it."""
+        at, backlog = events[-1].at, self._backlog
+        needed = self._turns.needed_seconds
+        self._held_until = at + needed if needed else 0.0
+        if backlog.lost or (backlog.events and not self._is_worth_a_try(events)):
+            self._wait(events, "")
+            return state
+        late = backlog.events
+        gap = backlog.gap(at=at, after=self._stored_seq, calls=state.calls) if late else None
         try:
-            self._stored_seq = self._store.append(
-                self.id, [*self._waiting, *events], after=self._stored_seq, lease=lease
-            )
+            self._append([*late, *events, *([gap] if gap else ())])
+        except (StoreError, LogCorrupt) as error:
+            self.failed_appends += 1
+            if self.engine.policy.on_store_error == "stop":
+                raise
+            self._wait(events, str(error))
+            return state
+        if gap:
+            state = learn(self.engine.codec, state, state.fold.seq + 1, gap)
+            self._say_it_is_back(gap)
+        return state
+
+    def _append(self, events: Sequence[Event]) -> None:
+        lease = Lease(holder=self._holder, until=self._held_until)
+        try:
+            last = self._store.append(self.id, events, after=self._stored_seq, lease=lease)
+            self._stored_seq, self._last = last, events[-1]
         except SequenceConflict:
             # The turn is lost to another writer; the next one begins with what that one wrote.
             self._held_until = 0.0
             self._turns.clear()
             raise
-        except StoreError as error:
-            if self.engine.policy.on_store_error == "stop":
+
+    def _is_worth_a_try(self, events: Sequence[Event]) -> bool:
+        has_just_failed, self._has_just_failed = self._has_just_failed, False
+        return not has_just_failed and any(isinstance(event, _WORTH_A_TRY) for event in events)
+
+    def _wait(self, events: Sequence[Event], reason: str) -> None:
+        if not self._backlog:
+            _log.error(
+                "barograph: session %s goes on unlogged, its events wait in memory: %s",
+                self.id,
+                reason,
+            )
+        if self._backlog.add(events, reason):
+            _log.error(
+                "barograph: too many events of session %s wait for its store: they are lost",
+                self.id,
+            )
+
+    def _say_it_is_back(self, gap: StoreGap) -> None:
+        self._backlog = Backlog()
+        _log.warning(
+            "barograph: session %s is logged again: %d events were late, %d are lost",
+            self.id,
+            gap.late,
+            gap.lost,
+        )
+
+    def _settle(self, at: float) -> None:
+        """Write what waits, if the store is back; in a turn, its next call takes it along."""
+        if not self._backlog.lost and self._held_until <= at:
+            self._write_backlog(at)
+        if self._backlog.lost and not self._turns.is_running:
+            self._start_over(at)
+
+    def _write_backlog(self, at: float) -> None:
+        backlog, codec = self._backlog, self.engine.codec
+        gap = backlog.gap(at=at, after=self._stored_seq, calls=self._state.calls)
+        self._held_until = 0.0
+        try:
+            is_written = self._try_late([*backlog.events, gap])
+        except SequenceConflict as error:
+            if "until" in error.ids:  # held: nothing can be done now
                 raise
-            if not self._waiting:
-                _log.error(
-                    "barograph: session %s goes on unlogged, its events wait in memory: %s",
-                    self.id,
-                    error,
-                )
-            self._waiting.extend(events)
+            backlog.give_up()  # they do not follow what is now the end of the log
         else:
-            self._waiting.clear()
-        self._held_until = until
-        self._last = events[-1]
+            if is_written:
+                self._state = learn(codec, self._state, self._state.fold.seq + 1, gap)
+                self._say_it_is_back(gap)
+
+    def _try_late(self, events: Sequence[Event]) -> bool:
+        try:
+            self._append(events)
+        except (StoreError, LogCorrupt):
+            self.failed_appends += 1
+            self._has_just_failed = True
+            return False
+        return True
+
+    def _start_over(self, at: float) -> None:
+        """Say in the log what is not in it, and go back to what is."""
+        last = self._store.last_seq(self.id)
+        opening = () if last else self._opening(at)
+        gap = self._backlog.gap(at=at, after=0, calls=self._state.calls)
+        self._stored_seq, self._held_until = last, 0.0
+        if not self._try_late([*opening, gap]):
+            return
+        self._read_all()
+        self._pieces.clear()
+        self.renewals += 1
+        self._say_it_is_back(gap)
+
+    def _opening(self, at: float) -> tuple[Event, ...]:
+        given = SessionStarted(at=at, session=self.id, made_by=self._made_by)
+        _, effects = self.engine.step(State(), given)
+        return tuple(e for one in effects if isinstance(one, Append) for e in one.events)
 
     def _begin(self, at: float) -> None:
         try:
@@ -202,7 +326,7 @@ class Session:
     def _renew(self, last: int, at: float) -> None:
         """Take over a log that others changed: it grew, or was deleted and perhaps begun anew."""
         known, newer = self._stored_seq, []
-        if last > known:
+        if last > known > 0:
             newer = list(self._store.read(self.id, after=known - 1))
         if newer and newer[0].event == self._last:
             state = self._state
