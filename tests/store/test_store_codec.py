@@ -6,8 +6,9 @@ from vocabulary import example, message, turn
 
 from barograph.core.canonical import hash_body
 from barograph.core.errors import LogCorrupt, SchemaTooNew
-from barograph.core.events import HeaderSet, Nudged, ToolBegan, ToolEnded
+from barograph.core.events import HeaderSet, Nudged, ToolBegan, ToolEnded, TurnBegan
 from barograph.core.parts import encode_parts
+from barograph.store import codec
 from barograph.store.codec import EXTERNAL_BYTES, Record, decode_record, encode_events
 
 
@@ -128,3 +129,23 @@ def test_a_reference_from_a_field_that_holds_no_body_is_corrupt(field):
     record = one.record._replace(refs={field: one.record.refs["parts"]})
     with pytest.raises(LogCorrupt, match="holds no body"):
         decode_record("s", 4, record, one.bodies.get)
+
+
+def test_an_older_schema_is_upgraded_on_reading_and_stays_as_it_was_written(monkeypatch):
+    """As if schema 1 had called a turn's number `number`, and schema 2 had not told its path."""
+    monkeypatch.setattr(codec, "SCHEMA", 3)
+    monkeypatch.setitem(codec.UPGRADES, 1, lambda e: {**e, "turn": e.pop("number")})
+    monkeypatch.setitem(codec.UPGRADES, 2, lambda e: {**e, "path": "main"})
+    old = Record(1, b'{"type":"turn_began","at":1.0,"number":7}', {})
+    assert decode_record("s", 1, old, None) == TurnBegan(at=1.0, path="main", turn=7)
+    assert old.data == b'{"type":"turn_began","at":1.0,"number":7}'
+    middle = Record(2, b'{"type":"turn_began","at":1.0,"turn":7}', {})
+    assert decode_record("s", 1, middle, None) == TurnBegan(at=1.0, path="main", turn=7)
+
+
+def test_an_older_record_that_cannot_be_upgraded_is_corrupt(monkeypatch):
+    monkeypatch.setattr(codec, "SCHEMA", 2)
+    monkeypatch.setitem(codec.UPGRADES, 1, lambda e: {**e, "turn": e["number"]})
+    for data in (b'{"type":"turn_began","at":1.0}', b"[]", b"{"):
+        with pytest.raises(LogCorrupt, match="does not decode"):
+            decode_record("s", 1, Record(1, data, {}), None)

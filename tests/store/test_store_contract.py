@@ -350,3 +350,27 @@ class TestLeases:
         store.append("s", [turn(1)], after=0, lease=far)
         with pytest.raises(SequenceConflict, match="process 999999999 on another-host"):
             store.append("s", [turn(2)], after=1)
+
+
+class TestSettingAside:
+    """A damaged log makes room for a new one, and nothing of it is lost."""
+
+    def test_it_is_all_there_under_another_id_and_its_own_is_free(self, store):
+        store.append("s", [turn(1), message("x" * LARGE_CHARS)], after=0)
+        before = [event for _, event in store.read("s")]
+        aside = store.set_aside("s")
+        assert aside == "s.damaged-1"
+        assert [event for _, event in store.read(aside)] == before
+        assert store.last_seq("s") == 0
+        assert store.append("s", [turn(2)], after=0) == 1
+
+    def test_a_second_one_takes_the_next_name(self, store):
+        for number in (1, 2):
+            store.append("s", [turn(number)], after=0)
+            assert store.set_aside("s") == f"s.damaged-{number}"
+        assert [event for _, event in store.read("s.damaged-1")] == [turn(1)]
+
+    def test_nothing_is_set_aside_that_is_not_there(self, store):
+        for name in ("s", "", "\ud800"):
+            with pytest.raises(UnknownSession):
+                store.set_aside(name)

@@ -412,3 +412,34 @@ def test_an_append_that_meets_an_event_that_should_not_be_there_is_refused(path,
     with pytest.raises(LogCorrupt) as caught:
         sqlite.append("s", [turn(9)], after=1)
     assert caught.value.ids == {"path": str(path)}
+
+
+# Setting aside
+
+
+def test_a_damaged_file_is_moved_aside_whole_where_one_may_go_on(path, caplog):
+    SqliteStore(path).close()
+    damage(path)
+    content = path.read_bytes()
+    with closing(open_store(path, sets_aside=True)) as store:
+        assert store.append("s", [turn(1)], after=0) == 1
+    assert path.with_name(f"{path.name}.damaged-1").read_bytes() == content
+    (told,) = caplog.messages
+    assert "damaged-1" in told
+    damage(path)
+    with closing(open_store(path, sets_aside=True)):
+        assert path.with_name(f"{path.name}.damaged-2").exists()
+
+
+def test_what_is_not_a_damaged_store_is_never_moved(path):
+    path.write_bytes(b"a letter to somebody" * 300)
+    before = files_of(path.parent)
+    with pytest.raises(StoreUnavailable):
+        open_store(path, sets_aside=True)
+    assert files_of(path.parent) == before
+
+
+def damage(path):
+    content = bytearray(path.read_bytes())
+    content[100:4096] = b"\xff" * (4096 - 100)
+    path.write_bytes(content)

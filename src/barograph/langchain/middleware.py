@@ -59,8 +59,9 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
                 kept.path,
                 synchronous=kept.synchronous,
                 busy_timeout_seconds=kept.busy_timeout_seconds,
+                sets_aside=policy.on_store_error == "continue",
             )
-        self.store = open_store(store)
+        self.store = open_store(store, sets_aside=policy.on_store_error == "continue")
         self.policy = policy
         engine = Engine(AnthropicCodec(respell_arguments=True), self.policy)
         self._places = Places(self.store, engine, session=session, clock=clock)

@@ -1,13 +1,17 @@
 """Where logs live: one Protocol, one contract test, several backends."""
 
+import logging
 from os import PathLike
 from pathlib import Path
 from typing import Literal
 
-from barograph.core.errors import UsageError
+from barograph.core.errors import LogCorrupt, UsageError
+from barograph.store.database import set_file_aside
 from barograph.store.memory import MemoryStore
 from barograph.store.protocol import Logged, SessionInfo, Store, resolve_session
 from barograph.store.sqlite import SqliteStore
+
+_log = logging.getLogger("barograph")
 
 __all__ = [
     "Logged",
@@ -25,11 +29,13 @@ def open_store(
     *,
     synchronous: Literal["normal", "full"] = "normal",
     busy_timeout_seconds: float = 5.0,
+    sets_aside: bool = False,
 ) -> Store:
     """The store at a path, a new one in memory for `memory`, or the store given.
 
     A file called `memory` is reached as `./memory`. A leading `~` means the user's folder. The
-    settings are those of `SqliteStore`.
+    settings are those of `SqliteStore`. With `sets_aside`, a damaged file is moved aside and a new
+    store is begun, with one loud line; nothing of it is deleted.
 
     Raises:
         UsageError: `where` is none of these.
@@ -41,11 +47,21 @@ def open_store(
     if where == "memory":
         return MemoryStore()
     if isinstance(where, str | PathLike):
-        return SqliteStore(
-            where if not str(where).startswith("~") else Path(where).expanduser(),
-            synchronous=synchronous,
-            busy_timeout_seconds=busy_timeout_seconds,
-        )
+        path = Path(where).expanduser() if str(where).startswith("~") else where
+
+        def opened() -> Store:
+            return SqliteStore(
+                path, synchronous=synchronous, busy_timeout_seconds=busy_timeout_seconds
+            )
+
+        try:
+            return opened()
+        except LogCorrupt as error:
+            if not sets_aside:
+                raise
+            aside = set_file_aside(Path(path))
+            _log.error("barograph: a new store is begun, the old one is %s: %s", aside, error)
+            return opened()
     if not callable(getattr(where, "append", None)):
         what = f"{type(where).__name__} is neither a path, nor 'memory', nor a store."
         raise UsageError(what, next_step="Give the path of a store file.")

@@ -63,6 +63,10 @@ def _body_fields(kind: type) -> dict[str, _BodyField]:
 
 
 _FIELDS: Final = {kind: _body_fields(kind) for kind in get_args(Event)}
+UPGRADES: Final[dict[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {}
+"""By schema, what makes an event of it one of the next, as JSON. Applied on reading; what is stored
+stays as it was written."""
+
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(Event)
 
@@ -95,8 +99,8 @@ def decode_record(session: str, seq: int, record: Record, fetch: Fetch | None) -
     if record.schema < 1:
         raise undecodable(session, seq, ValueError(f"there is no schema {record.schema}"))
     try:
-        event = _decoder.decode(record.data)
-    except (msgspec.MsgspecError, RecursionError) as error:
+        event = _decoder.decode(_upgraded(record))
+    except (msgspec.MsgspecError, RecursionError, LookupError, TypeError, ValueError) as error:
         raise undecodable(session, seq, error) from error
     if fetch is None or not record.refs:
         return event
@@ -112,6 +116,16 @@ def highest_call(events: Sequence[Event]) -> int:
     calls = [event.call for event in events if isinstance(event, CallPlanned)]
     # No session has so many calls, and a database has no larger number.
     return min(max(0, *calls), _LARGEST_INTEGER) if calls else 0
+
+
+def _upgraded(record: Record) -> bytes:
+    """The JSON of a record in the present schema."""
+    if record.schema == SCHEMA:
+        return record.data
+    fields = msgspec.json.decode(record.data, type=dict[str, Any])
+    for schema in range(record.schema, SCHEMA):
+        fields = UPGRADES[schema](fields)
+    return _encoder.encode(fields)
 
 
 def _encode(session: str, seq: int, event: Event) -> Encoded:

@@ -15,6 +15,7 @@ from barograph.core.errors import (
     StoreBusy,
     StoreUnavailable,
 )
+from barograph.store.refusals import names_aside
 
 LAYOUT: Final = 1
 """Version of the tables. The version of an event's vocabulary is kept with each event."""
@@ -85,6 +86,26 @@ def open_database(path: Path, *, synchronous: str, wait_seconds: float) -> sqlit
             connection.close()
             raise
     return connection
+
+
+def set_file_aside(path: Path) -> Path:
+    """Move a damaged file and its write-ahead log out of the way; return where it is now.
+
+    Raises:
+        StoreUnavailable: it cannot be moved.
+    """
+    try:
+        for name in names_aside(path.name):
+            aside = path.with_name(name)
+            if not aside.exists():
+                break
+        for suffix in ("-wal", "-shm", ""):
+            part = path.with_name(path.name + suffix)
+            if part.exists():
+                part.rename(aside.with_name(aside.name + suffix))
+    except OSError as error:
+        raise _unusable(path, f"is damaged and cannot be moved ({error})") from error
+    return aside
 
 
 @contextmanager

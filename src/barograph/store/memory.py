@@ -11,7 +11,7 @@ from barograph.core.events import Event
 from barograph.store.codec import Record, decode_record, encode_events, highest_call
 from barograph.store.lease import Lease, check_lease
 from barograph.store.protocol import Logged, SessionInfo
-from barograph.store.refusals import check_session_id, conflict, unknown_session
+from barograph.store.refusals import check_session_id, conflict, names_aside, unknown_session
 
 
 class _Log(Struct, kw_only=True):
@@ -108,6 +108,16 @@ class MemoryStore:
                 )
                 for session, log in logs
             ]
+
+    def set_aside(self, session: str) -> str:
+        """Give a session another id. See `Store.set_aside`."""
+        with self._lock:
+            self._check_open()
+            if session not in self._logs:
+                raise unknown_session(session)
+            name = next(name for name in names_aside(session) if name not in self._logs)
+            self._logs[name] = self._logs.pop(session)
+        return name
 
     def delete(self, session: str) -> None:
         """Remove a session and all that belongs to it. See `Store.delete`."""

@@ -82,6 +82,16 @@ class Store(Protocol):
         """All sessions, the most recently written first."""
         ...
 
+    def set_aside(self, session: str) -> str:
+        """Give a session another id, so that its own is free; return that id.
+
+        For a log that is damaged: nothing of it is lost, and its events are as they were.
+
+        Raises:
+            UnknownSession: no session of exactly that id.
+        """
+        ...
+
     def delete(self, session: str) -> None:
         """Remove a session and all that belongs to it.
 

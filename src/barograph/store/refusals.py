@@ -1,6 +1,8 @@
 """What every backend refuses, in the same words."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import count
 from typing import Final
 
 from barograph.core.errors import LogCorrupt, SequenceConflict, UnknownSession, UsageError
@@ -27,6 +29,11 @@ def check_session_id(session: object) -> None:
     else:
         return
     raise UsageError(what, next_step="Give the session a non-empty id of its own.", session=session)
+
+
+def names_aside(name: str) -> Iterator[str]:
+    """Names for what is set aside because it is damaged, the first free one to be taken."""
+    return (f"{name}.damaged-{number}" for number in count(1))
 
 
 def is_storable(session: object) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from threading import RLock
 
 from barograph.core.engine import Append, Engine, Send
-from barograph.core.errors import LogCorrupt, SequenceConflict, StoreError
+from barograph.core.errors import LogCorrupt, SequenceConflict, StoreError, SurfaceError
 from barograph.core.events import (
     CallFailed,
     CallPlanned,
@@ -35,6 +35,9 @@ from barograph.store.turns import Turns
 _log = logging.getLogger("barograph")
 _WORTH_A_TRY = (CallPlanned, TurnEnded, CallFailed)
 """With what the store is asked again while it does not answer: each try may take its time-out."""
+
+_DAMAGE = (LogCorrupt, SurfaceError, LookupError, TypeError, ValueError)
+"""What reading and folding a log raises whose events make no sense, alone or together."""
 
 
 class Session:
@@ -75,19 +78,29 @@ class Session:
     ) -> "Session":
         """Continue a session where its log ends, or begin a new one.
 
+        A log that is damaged is set aside under another id, and a new one begins.
+
         Raises:
-            StoreError: the store cannot be read, or a new session cannot be written.
-            LogCorrupt: the log does not fold.
+            SchemaTooNew: the log was written by a newer version.
+            StoreError: the policy is to stop, and the store cannot be read or written.
+            LogCorrupt: the policy is to stop, and the log does not fold.
         """
         opened = cls(store, session, engine, made_by=made_by)
+        goes_on = engine.policy.on_store_error == "continue"
         try:
             is_new = not store.last_seq(session)
             if not is_new:
                 opened._read_all()
         except StoreError:
-            if engine.policy.on_store_error == "stop":
+            if not goes_on:
                 raise
             is_new = True  # as far as anybody can tell
+        except _DAMAGE as error:
+            if not goes_on:
+                raise
+            aside = store.set_aside(session)
+            _log.error("barograph: a new log is begun, the old one is %r: %s", aside, error)
+            is_new = True
         if is_new:
             opened._begin(at)
         return opened

@@ -31,6 +31,7 @@ from barograph.store.refusals import (
     conflict,
     gap,
     is_storable,
+    names_aside,
     undecodable,
     unknown_session,
 )
@@ -48,6 +49,7 @@ _FIND: Final = "SELECT id, last_seq, holder, held_until FROM sessions WHERE sess
 _RELEASE: Final = (
     "UPDATE sessions SET holder = NULL, held_until = 0 WHERE session = ? AND holder = ?"
 )
+_RENAME: Final = "UPDATE sessions SET session = ?, holder = NULL, held_until = 0 WHERE session = ?"
 _ADVANCE: Final = (
     "UPDATE sessions SET last_at = ?, last_seq = ?, calls = max(calls, ?), holder = ?,"
     " held_until = ? WHERE id = ?"
@@ -153,6 +155,18 @@ class SqliteStore:
             SessionInfo(session=name, opened_at=opened, last_at=last, events=events, calls=calls)
             for name, opened, last, events, calls in rows
         ]
+
+    def set_aside(self, session: str) -> str:
+        """Give a session another id. See `Store.set_aside`."""
+        if not is_storable(session):
+            raise unknown_session(session)
+        with self._transaction() as connection:
+            for name in names_aside(session):
+                if connection.execute(_FIND, (name,)).fetchone() is None:
+                    break
+            if not connection.execute(_RENAME, (name, session)).rowcount:
+                raise unknown_session(session)
+        return name
 
     def delete(self, session: str) -> None:
         """Remove a session and all that belongs to it. See `Store.delete`.
