@@ -19,7 +19,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from barograph.audit import differences, explain, reading, segments, verify
+from barograph.audit import differences, explain, reading, segments, series, verify
 from barograph.cli import main
 from barograph.core import (
     breakpoints,
@@ -239,6 +239,8 @@ JSON_STRUCTS = (
     SessionInfo,
     explain.CallRow,
     explain.Totals,
+    series.SeriesRow,
+    series.Figures,
     verdict.Verdict,
     divergence.Divergence,
     verdict.NamedBy,

@@ -30,6 +30,8 @@ ALL = [
     ("why", "latest"),
     ("why", "latest", "5"),
     ("why", "latest", "7"),
+    ("series", "latest"),
+    ("series", "latest", "--csv"),
     ("diff", "latest", "5", "--full"),
     ("diff", "latest", "2"),
     ("diff", "latest", "6", "1"),
@@ -307,10 +309,10 @@ def test_no_line_of_others_can_be_taken_for_one_of_ours(run):
         assert line.startswith("  │ ") or ours.match(line), line
 
 
-def on_a_terminal(*args):
-    """Run the program with its output on a terminal of 60 columns."""
+def on_a_terminal(*args, columns=60):
+    """Run the program with its output on a terminal."""
     leader, follower = pty.openpty()
-    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "60"}
+    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns)}
     env.pop("NO_COLOR", None)
     process = subprocess.Popen(
         [sys.executable, "-c", "from barograph.cli import main; main()", *args],

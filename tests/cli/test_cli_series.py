@@ -9,6 +9,7 @@ from test_cli_output import STYLE, is_harmful, on_a_terminal
 
 from barograph.audit.series import SeriesRow
 from barograph.cli._chart import draw_chart
+from barograph.cli.series import series_columns
 from barograph.store import SqliteStore
 from talk import Talk
 
@@ -39,19 +40,8 @@ def test_a_row_for_each_call_with_subagents_apart(run):
 
     assert heads[0].split() == [
         *("call", "turn", "time", "(UTC)", "gap", "input", "read", "write", "5m", "write", "1h"),
-        *(
-            "uncached",
-            "output",
-            "hit",
-            "window",
-            "expected",
-            "lost",
-            "cost",
-            "no",
-            "cache",
-            "latency",
-        ),
-        *("tries", "cache"),
+        *("uncached", "output", "hit", "window", "expected", "lost", "cost", "no", "cache"),
+        *("latency", "tries", "cache"),
     ]
     assert numbers == [1, 2, 4, 5, 6, 7, 8, 9, 10, 3]
     assert any(line.startswith("main/researcher#1 · peak 2 ") for line in shown)
@@ -148,6 +138,39 @@ def test_on_a_terminal_there_is_a_chart_and_the_table_fits(recorded):
     assert max(len(line) for line in table[:10]) <= 60
     assert "Left out for want of room: " in errors
     assert "--csv has all columns" in errors
+
+
+def test_what_matters_most_fits_into_80_columns(run, tmp_path):
+    path = tmp_path / "plain.db"
+    store = SqliteStore(path)
+    talk = Talk(store, "plain")
+    for number in range(30):
+        talk.call(say=f"question {number}")
+    store.close()
+    shown, _ = on_a_terminal("series", "plain", "--store", str(path), columns=80)
+    plain = STYLE.sub("", shown).splitlines()
+    head = next(line for line in plain if line.startswith("call "))
+
+    assert max(map(len, plain[2:])) <= 80
+    for name in ("read", "write 5m", "uncached", "output", "window", "cost", "cache"):
+        assert name in head
+    assert "lost" not in head  # nothing was
+    assert "lost" in run("series", "plain", store=path).stdout
+
+
+def test_an_unknown_model_has_estimates_only_and_more_than_its_window_is_said(run, tmp_path):
+    path = tmp_path / "unknown.db"
+    store = SqliteStore(path)
+    talk = Talk(store, "unknown")
+    talk.model = "somebody-elses-model"
+    talk.call(say="hello")
+    store.close()
+    shown = lines(run("series", "unknown", store=path))
+
+    assert re.search(r" ~\d\.\d %  .* ~\$0\.\d+", shown[-1])
+    [window] = [one for one in series_columns() if one.name == "window"]
+    assert window.text(row(1, 10, pressure=1.25, priced_as="unknown")) == "~125.0 %"
+    assert window.text(row(1, 10, pressure=None)) == "?"
 
 
 # The chart

@@ -156,6 +156,11 @@ class Series(Struct, frozen=True, kw_only=True):
     paths: tuple[Figures, ...]
     total: Figures
 
+    @property
+    def is_guess(self) -> bool:
+        """Whether a model in it is not known, and with it the prices."""
+        return any(row.priced_as == "unknown" for row in self.calls)
+
     def of_path(self, path: str) -> "Series":
         """The calls of one agent path alone.
 

@@ -17,7 +17,8 @@ class Column(NamedTuple, Generic[Row]):
     Attributes:
         name: its head.
         text: the text of a row's cell.
-        need: columns of the lowest need are left out first; those of 0 never.
+        need: columns of the lowest need are left out first; those of 0 never. On a terminal a
+            column without a single cell is not shown at all.
         is_left: whether it is set to the left.
     """
 
@@ -60,14 +61,15 @@ def _fit(
     """The columns that the console has room for, and the names of the others."""
     if not console.is_terminal:
         return list(columns), []
-    kept = list(columns)
+    told = [column for column in columns if any(cells[column.name])]
+    kept = list(told)
     widths = {c.name: 2 + max(map(_width, (c.name, *cells[c.name]))) for c in columns}
     while sum(widths[c.name] for c in kept) - 2 > console.width:
         least = min((c for c in kept if c.need), key=lambda c: c.need, default=None)
         if least is None:
             break
         kept.remove(least)
-    return kept, [c.name for c in columns if c not in kept]
+    return kept, [c.name for c in told if c not in kept]
 
 
 def _set(text: str, width: int, column: Column[Row]) -> str:

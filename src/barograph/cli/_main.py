@@ -62,6 +62,7 @@ class _Commands(ExamplesFirst, click.Group):
         ("barograph show latest", "what the model saw on the last call"),
         ("barograph why latest", "every call: what it read from the cache, what it cost"),
         ("barograph why latest 54", "why the cache held or broke on call 54"),
+        ("barograph series latest", "every call in a chart and a table"),
         ("barograph diff latest 54", "what changed from the call before"),
         ("barograph verify", "prove that every request can be rebuilt to the byte"),
     ),

@@ -14,8 +14,10 @@ from barograph.audit.report import CallReport
 from barograph.audit.segments import BlockView, SegmentView
 from barograph.audit.series import Figures, Series, SeriesRow
 from barograph.cli._chart import KINDS, bars
-from barograph.cli._text import count, duration, moment, percent, plain, some, usd
+from barograph.cli._grid import Column
+from barograph.cli._text import count, percent, plain, some, usd
 from barograph.cli._words import headline, outcome_in_words, tokens_in_words
+from barograph.cli.series import series_columns
 from barograph.core.masking import Rule, mask_text
 
 _BLOCK_CHARS: Final = 20_000
@@ -81,9 +83,13 @@ class Page:
 
     def _summary(self, series: Series) -> Iterator[str]:
         total = series.total
+        cost, uncached = (
+            usd(amount, is_estimate=series.is_guess)
+            for amount in (total.cost_usd, total.cost_uncached_usd)
+        )
         yield (
             f"<p>{some(total.calls, 'call')}, hit ratio {percent(total.hit_ratio)}, "
-            f"{usd(total.cost_usd)}; {usd(total.cost_uncached_usd)} without a cache. "
+            f"{cost}; {uncached} without a cache. "
             f"{some(total.unplanned_breaks, 'unplanned break')}, "
             f"{count(total.lost_tokens)} tokens paid again.</p>\n"
         )
@@ -93,9 +99,9 @@ class Page:
             kinds = ", ".join(rule.name for rule in self.rules)
             yield f'<p class="dim">Secrets are masked: {kinds}.</p>\n'
         heads = ("peak input", "last input", "sum of inputs", "read", "hit", "cost", "lost", "path")
-        yield _table(heads, [self._path(figures) for figures in (*series.paths, total)])
+        yield _table(heads, [self._path(series, one) for one in (*series.paths, total)])
 
-    def _path(self, figures: Figures) -> list[str]:
+    def _path(self, series: Series, figures: Figures) -> list[str]:
         path = "all" if figures.path is None else self.text(figures.path)
         sizes = (
             figures.peak_input_tokens,
@@ -106,7 +112,7 @@ class Page:
         return [
             *map(_tokens, sizes),
             percent(figures.hit_ratio),
-            usd(figures.cost_usd),
+            usd(figures.cost_usd, is_estimate=series.is_guess),
             count(figures.lost_tokens),
             path,
         ]
@@ -115,38 +121,13 @@ class Page:
         yield "<h2>Series</h2>\n"
         first = series.paths[0].path if series.paths else None
         yield _svg([row for row in series.calls if row.path == first])
-        heads = (
-            *("call", "path", "turn", "time (UTC)", "gap", "input", "read", "write 5m", "write 1h"),
-            *("uncached", "output", "hit", "window", "expected", "lost", "cost", "no cache"),
-            *("latency", "tries", "cache"),
-        )
-        yield _table(heads, [self._row(row) for row in series.calls])
+        columns = series_columns()[1:]
+        heads = ("call", "path", *(column.name for column in columns))
+        yield _table(heads, [self._row(row, columns) for row in series.calls])
 
-    def _row(self, row: SeriesRow) -> list[str]:
-        cause = f"{row.cause} ({row.evidence})" if row.cause else row.outcome
-        if row.planned is not None:
-            cause += ", planned" if row.planned else ", unplanned"
-        tokens = (
-            *(row.input_total_tokens, row.read_tokens, row.write_5m_tokens, row.write_1h_tokens),
-            *(row.uncached_tokens, row.output_tokens),
-        )
-        return [
-            f'<a href="#call-{row.call}">{row.call}</a>',
-            self.text(row.path),
-            f"{row.turn}.{row.round}",
-            moment(row.at).removesuffix(" UTC"),
-            "" if row.gap_seconds is None else duration(row.gap_seconds),
-            *map(_tokens, tokens),
-            percent(row.hit_ratio),
-            percent(row.pressure),
-            _tokens(row.expected_tokens),
-            count(row.lost_tokens) if row.lost_tokens else "",
-            usd(row.cost_usd, is_estimate=row.priced_as == "unknown"),
-            usd(row.cost_uncached_usd, is_estimate=row.priced_as == "unknown"),
-            "" if row.latency_seconds is None else duration(row.latency_seconds),
-            str(row.attempts),
-            cause,
-        ]
+    def _row(self, row: SeriesRow, columns: Sequence[Column[SeriesRow]]) -> list[str]:
+        link = f'<a href="#call-{row.call}">{row.call}</a>'
+        return [link, *(self.text(text) for text in (row.path, *(c.text(row) for c in columns)))]
 
     def _call(self, call: CallReport) -> Iterator[str]:
         row, verdict = call.row, call.row.verdict

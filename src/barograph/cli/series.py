@@ -42,7 +42,8 @@ def command(
 
     The sum of the inputs is what was paid for; the last is where the context stands; the peak is
     the largest that left at once. What subagents cost is billed to the session and shown apart.
-    A `?` stands for what was not reported.
+    `window` is the input over what the model takes. A `?` stands for what was not reported, a `~`
+    for a model whose prices and window are not known.
     """
     from barograph.audit.series import series_csv
     from barograph.audit.series_reader import read_series
@@ -75,8 +76,11 @@ def _print(console: "Console", series: "Series") -> None:
 
     _print_head(console, series)
     left_out: dict[str, None] = {}
+    by_path: dict[str | None, list[SeriesRow]] = {}
+    for row in series.calls:
+        by_path.setdefault(row.path, []).append(row)
     for index, figures in enumerate(series.paths):
-        rows = [row for row in series.calls if row.path == figures.path]
+        rows = by_path[figures.path]
         console.print()
         if len(series.paths) > 1:
             out.say(console, (f"{figures.path}", "bold"), f" · {_sizes(figures)}")
@@ -92,8 +96,7 @@ def _print_head(console: "Console", series: "Series") -> None:
     from barograph.cli import _output as out
     from barograph.cli._text import count, percent, some, usd
 
-    total = series.total
-    guess = any(row.priced_as == "unknown" for row in series.calls)
+    total, guess = series.total, series.is_guess
     out.say(
         console,
         (f"{some(total.calls, 'call')} of session {series.session}", "bold"),
@@ -155,7 +158,7 @@ def _print_chart(console: "Console", rows: Sequence["SeriesRow"]) -> None:
 def _print_rows(console: "Console", rows: Sequence["SeriesRow"]) -> list[str]:
     from barograph.cli._grid import print_grid
 
-    return print_grid(console, _columns(), rows, _style_of)
+    return print_grid(console, series_columns(), rows, _style_of)
 
 
 def _style_of(row: "SeriesRow") -> str:
@@ -172,7 +175,16 @@ def _cache(row: "SeriesRow") -> str:
     return f"{shown}, {'planned' if row.planned else 'unplanned'}"
 
 
-def _columns() -> "list[Column[SeriesRow]]":
+def _pressure(row: "SeriesRow") -> str:
+    """Of the window, how much was filled; an unknown model has an assumed window."""
+    if row.pressure is None:
+        return "?"
+    about = "~" if row.priced_as == "unknown" else ""
+    return f"{about}{row.pressure * 100:.1f} %"
+
+
+def series_columns() -> "list[Column[SeriesRow]]":
+    """What a table of calls shows, the call first; the rest as much as there is room for."""
     from barograph.cli._grid import Column
     from barograph.cli._text import count, duration, moment, percent, usd
 
@@ -195,9 +207,9 @@ def _columns() -> "list[Column[SeriesRow]]":
         Column("write 5m", lambda row: tokens(row.write_5m_tokens), 12),
         Column("write 1h", lambda row: tokens(row.write_1h_tokens), 9),
         Column("uncached", lambda row: tokens(row.uncached_tokens), 12),
-        Column("output", lambda row: tokens(row.output_tokens), 7),
-        Column("hit", lambda row: percent(row.hit_ratio), 10),
-        Column("window", lambda row: percent(row.pressure), 8),
+        Column("output", lambda row: tokens(row.output_tokens), 10),
+        Column("hit", lambda row: percent(row.hit_ratio), 7),
+        Column("window", _pressure, 12),
         Column("expected", lambda row: tokens(row.expected_tokens), 4),
         Column("lost", lambda row: count(row.lost_tokens) if row.lost_tokens else "", 11),
         Column("cost", lambda row: price(row, row.cost_usd), 11),
