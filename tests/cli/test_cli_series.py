@@ -173,6 +173,15 @@ def test_an_unknown_model_has_estimates_only_and_more_than_its_window_is_said(ru
     assert window.text(row(1, 10, pressure=None)) == "?"
 
 
+def test_a_session_without_calls_says_so(run, tmp_path):
+    path = tmp_path / "empty.db"
+    store = SqliteStore(path)
+    Talk(store, "empty")
+    store.close()
+
+    assert lines(run("series", "empty", store=path)) == ["Session empty has no calls yet."]
+
+
 # The chart
 
 

@@ -1,23 +1,24 @@
-"""`barograph export`: pages, events, series and bodies, masked and never written over."""
+"""`barograph export`: transcript, page, events and bodies, masked and never written over."""
 
-import csv
 import hashlib
-import io
 import json
 import re
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 from everything import CODE, HOSTILE
-from test_cli_output import is_harmful
+from test_cli_output import is_harmful, on_a_terminal
 
+from barograph.core.events import Event
 from barograph.core.masking import RULES
 from barograph.store import SqliteStore
 from talk import TOOLS, Talk
 
 SECRETS = [rule.example for rule in RULES if not rule.optional]
 KEY = "sk-ant-api03-Qm9ndXMtS2V5LUZvci1Eb2Nz-AbCdEfGh"
-FORMS = ("html", "jsonl", "csv")
+FORMS = ("transcript", "html", "jsonl")
+PAGE = ("--format", "html")
 EVIL = '</pre></details><script>alert(1)</script><img src="https://evil.example/x">'
 
 
@@ -78,7 +79,7 @@ def parsed(page):
 
 @pytest.mark.parametrize("store", ["recorded", "leaky"])
 def test_the_page_is_self_contained_and_holds_no_markup_of_others(run, request, store):
-    page = exported(run, store=request.getfixturevalue(store))
+    page = exported(run, *PAGE, store=request.getfixturevalue(store))
     tags = parsed(page)
 
     assert tags.tags <= {
@@ -93,7 +94,7 @@ def test_the_page_is_self_contained_and_holds_no_markup_of_others(run, request, 
 
 
 def test_the_page_shows_series_verdicts_diffs_and_segments(run):
-    page = exported(run)
+    page = exported(run, *PAGE)
 
     assert page.count("<section id=") == 10
     assert "Broke: the tools changed. 0 of " in page
@@ -116,7 +117,7 @@ def test_a_page_grows_with_what_is_new_and_not_with_its_square(run, tmp_path):
         for number in range(calls):
             talk.call(say=f"question {number} " + "y" * 300)
         store.close()
-        return len(exported(run, store=path))
+        return len(exported(run, *PAGE, store=path))
 
     small, large = size_of(40), size_of(80)
     assert large < 2.2 * small
@@ -139,8 +140,38 @@ def test_jsonl_holds_every_event_with_its_content(run, recorded):
     ]
 
 
-def test_csv_is_the_series(run):
-    assert exported(run, "--format", "csv") == run("series", "latest", "--csv").stdout
+def test_raw_lines_give_back_every_event_without_a_loss(run, recorded):
+    _, *lines = map(json.loads, exported(run, "--format", "jsonl", "--raw").splitlines())
+    store = SqliteStore(recorded)
+    logged = list(store.read("refactor-billing"))
+    store.close()
+
+    assert [(line.pop("seq"), msgspec.convert(line, Event)) for line in lines] == logged
+
+
+def test_without_a_format_it_is_a_transcript(run):
+    shown = exported(run)
+
+    assert shown.startswith("── session refactor-billing begins, logged by talk · event 1 · ")
+    assert "■ user · main · event 3 · 2026-11-18 11:06:50 UTC\n  │ Fix the failing test" in shown
+    assert '  calls read\n  │ {"path":"billing.py"}\n' in shown
+    assert shown.count("return sum(item.price for item in items)") == 60
+
+
+@pytest.mark.parametrize("store", ["recorded", "leaky"])
+def test_nothing_in_a_transcript_acts_on_a_terminal_or_forges_a_line(run, request, store):
+    shown = exported(run, store=request.getfixturevalue(store))
+
+    assert [char for char in shown if is_harmful(char)] == []
+    begins = ("── ", "■ ", "  │", "  calls ")
+    assert [line for line in shown.splitlines() if line and not line.startswith(begins)] == []
+
+
+def test_on_a_terminal_a_transcript_needs_no_excuse(recorded):
+    shown, errors = on_a_terminal("export", "latest", "--store", str(recorded))
+
+    assert "■ user · main" in shown
+    assert errors == ""
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -149,11 +180,22 @@ def test_secrets_are_masked_unless_they_are_asked_for(run, leaky, form):
     raw = exported(run, "--format", form, "--raw", store=leaky)
 
     assert survivors(masked) == []
-    if form != "csv":
-        assert len(survivors(raw)) == 7
-        assert "[masked api-key 32+]" in masked
-        assert "ada@example.org" in masked
-        assert "ada@example" not in exported(run, "--format", form, "--mask-emails", store=leaky)
+    assert len(survivors(raw)) == 7
+    assert "[masked api-key 32+]" in masked
+    assert "ada@example.org" in masked
+    assert "ada@example" not in exported(run, "--format", form, "--mask-emails", store=leaky)
+
+
+@pytest.mark.parametrize("form", [*FORMS, "requests"])
+def test_raw_is_said_on_stderr_wherever_it_goes(run, leaky, tmp_path, form):
+    out = tmp_path / "out"
+    told = run("export", "latest", "--format", form, "--raw", "--out", str(out), store=leaky)
+    kept = run("export", "latest", "--format", form, "--out", str(out), "--force", store=leaky)
+
+    assert "NOT masked" in told.stderr
+    assert "NOT masked" not in kept.stderr
+    if form != "requests":
+        assert "NOT masked" in run("export", "latest", "--format", form, "--raw").stderr
 
 
 def test_masked_json_is_json_and_so_is_what_it_holds(run, leaky):
@@ -195,7 +237,7 @@ def test_requests_are_masked_and_stay_json(run, leaky, tmp_path):
 
 def test_what_was_written_is_told_to_programs(run_json, tmp_path):
     out = tmp_path / "page.html"
-    document = run_json("export", "latest", "--out", str(out))
+    document = run_json("export", "latest", *PAGE, "--out", str(out))
 
     assert document["schema"] == "barograph.exported/1"
     assert (document["format"], document["out"], document["files"]) == ("html", str(out), 1)
@@ -266,9 +308,3 @@ def test_a_store_that_is_not_there(run, tmp_path):
 
     assert run("export", "latest", "--out", str(out), store=tmp_path / "no.db").exit_code == 5
     assert not out.exists()
-
-
-def test_csv_keeps_hostile_paths_in_their_cell(run, leaky):
-    rows = list(csv.DictReader(io.StringIO(exported(run, "--format", "csv", store=leaky))))
-
-    assert rows[2]["path"] == f"main/{EVIL}"

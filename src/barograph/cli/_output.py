@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from io import TextIOWrapper
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from rich.text import Text
 from barograph.cli._text import plain, plain_lines
 
 _UNBOUNDED: Final = 10_000
-_QUOTE: Final = "│ "
+QUOTE: Final = "│ "
 
 
 def open_console() -> Console:
@@ -44,7 +45,7 @@ def label(console: Console, name: str, text: str, style: str = "") -> None:
 
 def quote(console: Console, text: str, *, indent: int = 2, style: str = "") -> None:
     """Print text of others behind a bar, so that no line of it can be taken for one of ours."""
-    lead = Text(" " * indent + _QUOTE, style="dim")
+    lead = Text(" " * indent + QUOTE, style="dim")
     width = max(console.width - len(lead), 10)
     for line in plain_lines(text):
         for piece in Text(line, style=style).wrap(console, width, overflow="fold"):
@@ -83,12 +84,19 @@ def print_json(schema: str, fields: dict[str, Any]) -> None:
     click.echo(text)
 
 
-def write_bytes(data: bytes) -> None:
+def write_bytes(pieces: Iterable[bytes]) -> None:
     """Write bytes as they are; on a terminal, with what it could obey shown as codes."""
     if sys.stdout.isatty():
-        click.echo(plain(data.decode("utf-8", "backslashreplace"), keep="\n\t"))
-        click.echo("Shown for a terminal; redirect it to get the exact bytes.", err=True)
+        changed = False
+        for piece in pieces:
+            text = piece.decode("utf-8", "backslashreplace")
+            shown = plain(text, keep="\n\t")
+            changed = changed or shown != text
+            click.echo(shown, nl=False)
+        click.echo()
+        if changed:
+            click.echo("Shown for a terminal; redirect it to get the exact bytes.", err=True)
         return
     sys.stdout.flush()
-    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.writelines(pieces)
     sys.stdout.buffer.flush()

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from barograph.core.masking import Rule
     from barograph.store import Store
 
-_FORMATS = ("html", "jsonl", "csv", "requests")
+_FORMATS = ("transcript", "html", "jsonl", "requests")
 
 
 @click.command(
     cls=BarographCommand,
     examples=(
-        ("barograph export latest --out session.html", "one page to read and to send"),
+        ("barograph export latest", "who said what, as text"),
+        ("barograph export latest --format html --out session.html", "one page, every call told"),
         ("barograph export latest --format jsonl | jq .type", "every event, with its content"),
-        ("barograph export latest --format csv --out calls.csv", "a row for each call"),
         ("barograph export latest --format requests --out bodies --raw", "the exact bytes sent"),
     ),
 )
@@ -29,9 +29,9 @@ _FORMATS = ("html", "jsonl", "csv", "requests")
     "--format",
     "form",
     type=click.Choice(_FORMATS),
-    default="html",
+    default="transcript",
     show_default=True,
-    help="A page; the events as lines of JSON; the series; the request bodies.",
+    help="Who said what, as text; a page; the events as lines of JSON; the request bodies.",
 )
 @click.option(
     "--out",
@@ -80,8 +80,7 @@ def command(
     with open_to_read(store_path) as store:
         name = resolve_session(store, session)
         if out is None:
-            for piece in _grouped(_pieces(store, name, form, rules)):
-                output.write_bytes(piece)
+            output.write_bytes(_pieces(store, name, form, rules))
         elif form == "requests":
             files = write_folder(out, export_requests(store, name, rules), force=force)
         else:
@@ -92,8 +91,9 @@ def command(
         fields = {"session": name, "format": form, "out": str(out), "files": files}
         output.print_json("barograph.exported/1", {**fields, "masked": masked})
     elif out is not None:
-        how = "secrets masked" if rules else "with the secrets in it, if any"
-        click.echo(plain(f"Wrote {some(files, 'file')} to {out}: {how}."), err=True)
+        click.echo(plain(f"Wrote {some(files, 'file')} to {out}."), err=True)
+    if raw:
+        click.secho("Secrets in it, if any, are NOT masked.", fg="yellow", err=True)
 
 
 def _rules(*, raw: bool, mask_emails: bool) -> "Sequence[Rule]":
@@ -105,18 +105,22 @@ def _rules(*, raw: bool, mask_emails: bool) -> "Sequence[Rule]":
 
 
 def _pieces(store: "Store", session: str, form: str, rules: "Sequence[Rule]") -> Iterator[bytes]:
-    from barograph.audit.export import export_jsonl, mask_bytes
-    from barograph.audit.series import series_csv
-    from barograph.audit.series_reader import read_series
+    from barograph.audit.export import export_jsonl
 
     match form:
         case "jsonl":
             return export_jsonl(store, session, rules)
-        case "csv":
-            text = series_csv(read_series(store, session).calls)
-            return iter([mask_bytes(text.encode(), rules)])
-        case _:
+        case "html":
             return _page(store, session, rules)
+        case _:
+            return _transcript(store, session, rules)
+
+
+def _transcript(store: "Store", session: str, rules: "Sequence[Rule]") -> Iterator[bytes]:
+    from barograph.audit.transcript import transcript_of
+    from barograph.cli._transcript import transcript_lines
+
+    return transcript_lines(transcript_of(store.read(session)), rules)
 
 
 def _page(store: "Store", session: str, rules: "Sequence[Rule]") -> Iterator[bytes]:
@@ -127,15 +131,3 @@ def _page(store: "Store", session: str, rules: "Sequence[Rule]") -> Iterator[byt
 
     logged = read_session(store, session)
     return Page(rules).pieces(read_series(store, session), report_calls(logged, rules))
-
-
-def _grouped(pieces: Iterator[bytes], size: int = 1 << 20) -> Iterator[bytes]:
-    """The same bytes in fewer pieces."""
-    held, length = [], 0
-    for piece in pieces:
-        held.append(piece)
-        length += len(piece)
-        if length >= size:
-            yield b"".join(held)
-            held, length = [], 0
-    yield b"".join(held)

@@ -97,6 +97,9 @@ def _print_head(console: "Console", series: "Series") -> None:
     from barograph.cli._text import count, percent, some, usd
 
     total, guess = series.total, series.is_guess
+    if not total.calls:
+        out.say(console, f"Session {series.session} has no calls yet.")
+        return
     out.say(
         console,
         (f"{some(total.calls, 'call')} of session {series.session}", "bold"),

@@ -54,7 +54,7 @@ def command(
         logged = read_session(store, resolve_session(store, session))
         shown = logged.last if call is None else logged.call(call)
         if raw:
-            out.write_bytes(_exact_bytes(store, logged, shown))
+            out.write_bytes([_exact_bytes(store, logged, shown)])
         elif as_json:
             _print_json(store, logged, shown)
         else:
