@@ -20,6 +20,7 @@ from barograph.core.events import (
     RequestSent,
     ResponseCame,
     SessionOpened,
+    StoreGap,
     Usage,
 )
 from barograph.core.parts import Text
@@ -166,6 +167,28 @@ def test_the_verdicts_are_those_of_why(everything):
 def test_the_verdicts_are_those_of_why_where_the_history_changed():
     store = MemoryStore()
     compare_with_why(store, edited(store))
+
+
+def test_the_verdicts_are_those_of_why_after_a_gap_in_the_log():
+    store = MemoryStore()
+    talk = Talk(store, "gap")
+    for number in range(3):
+        talk.call(say=f"question {number}")
+    talk.log(
+        StoreGap(
+            at=talk.at,
+            since=talk.at,
+            reason="disk full",
+            first_late=0,
+            late=0,
+            lost=4,
+            first_call=0,
+            last_call=0,
+            calls=3,
+        )
+    )
+    talk.call(say="again")
+    compare_with_why(store, "gap")
 
 
 def test_the_verdicts_are_those_of_why_over_a_long_session():

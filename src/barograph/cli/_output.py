@@ -98,5 +98,6 @@ def write_bytes(pieces: Iterable[bytes]) -> None:
             click.echo("Shown for a terminal; redirect it to get the exact bytes.", err=True)
         return
     sys.stdout.flush()
-    sys.stdout.buffer.writelines(pieces)
+    for piece in pieces:
+        sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
