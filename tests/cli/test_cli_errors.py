@@ -3,8 +3,10 @@
 import json
 import sqlite3
 
+import msgspec
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from barograph.cli import main
 from barograph.cli._errors import exit_code_of
@@ -203,11 +205,12 @@ def test_one_damaged_session_does_not_hide_the_others(run_json, damaged):
 
 def test_bytes_without_their_hash_are_not_written_as_exact(run, damaged):
     store = SqliteStore(damaged("UPDATE sessions SET calls = calls"))
-    [seq] = [s for s, e in store.read("refactor-auth") if hasattr(e, "body_hash")]
+    [(seq, sent)] = [one for one in store.read("refactor-auth") if hasattr(one.event, "body_hash")]
     store.close()
+    forged = replace(sent, body_hash=sent.body_hash.replace("b2:", "b2:00"))
     path = damaged(
-        'UPDATE events SET data = CAST(replace(data, \'"body_hash":"b2:\', '
-        '\'"body_hash":"b2:00\') AS BLOB) WHERE id = (1 << 32) + ?',
+        "UPDATE events SET dictionary = 0, data = ? WHERE count = 1 AND id = (1 << 32) + ?",
+        b"[" + msgspec.json.encode(forged) + b"]",
         seq,
     )
     result = run("show", "refactor-auth", "--raw", store=path)

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from vocabulary import example, message, turn
+from vocabulary import LARGE_CHARS, example, message, turn
 
 from barograph.core.canonical import hash_body
 from barograph.core.errors import LogCorrupt, SchemaTooNew
@@ -30,7 +30,7 @@ def test_a_field_becomes_a_body_from_the_limit_on():
 
 
 def test_a_body_is_the_fields_json_under_its_content_hash():
-    event = message("x" * 1000)
+    event = message("x" * LARGE_CHARS)
     [one] = encode(event)
     body = encode_parts(event.parts)
     assert one.bodies == {hash_body(body): body}
@@ -39,7 +39,7 @@ def test_a_body_is_the_fields_json_under_its_content_hash():
 
 def test_each_part_of_a_header_is_a_body_of_its_own():
     header = example(HeaderSet, large=True)
-    changed = msgspec.structs.replace(header, parameters="p" * 1000)
+    changed = msgspec.structs.replace(header, parameters="p" * LARGE_CHARS)
     one, two = encode(header, changed)
     assert set(one.record.refs) == {"system", "tools", "parameters"}
     assert set(one.record.refs.items()) - set(two.record.refs.items()) == {
@@ -48,15 +48,15 @@ def test_each_part_of_a_header_is_a_body_of_its_own():
 
 
 def test_the_same_content_in_another_event_has_the_same_hash():
-    seen = message("x" * 1000)
+    seen = message("x" * LARGE_CHARS)
     ended = msgspec.structs.replace(example(ToolEnded, large=False), parts=seen.parts)
     one, two = encode(seen, ended)
     assert one.bodies == two.bodies
 
 
 def test_a_large_field_that_is_no_body_stays_in_the_record():
-    nudge = msgspec.structs.replace(example(Nudged, large=False), text="x" * 1000)
-    began = msgspec.structs.replace(example(ToolBegan, large=False), name="x" * 1000)
+    nudge = msgspec.structs.replace(example(Nudged, large=False), text="x" * LARGE_CHARS)
+    began = msgspec.structs.replace(example(ToolBegan, large=False), name="x" * LARGE_CHARS)
     for one in encode(nudge, began):
         assert one.record.refs == one.bodies == {}
 
@@ -107,7 +107,7 @@ def test_a_schema_that_never_was_is_corrupt():
     ("stored", "how"), [(None, "missing"), (b"", "altered"), (b'[{"type":"text"}]', "altered")]
 )
 def test_a_missing_or_altered_body_names_session_seq_field_and_hash(stored, how):
-    [one] = encode(message("x" * 1000))
+    [one] = encode(message("x" * LARGE_CHARS))
     with pytest.raises(LogCorrupt, match=how) as caught:
         decode_record("s", 4, one.record, lambda _: stored)
     hash_ = one.record.refs["parts"]
@@ -117,7 +117,7 @@ def test_a_missing_or_altered_body_names_session_seq_field_and_hash(stored, how)
 
 
 def test_a_body_that_has_its_hash_and_is_not_the_field_is_corrupt():
-    [one] = encode(message("x" * 1000))
+    [one] = encode(message("x" * LARGE_CHARS))
     ref = hash_body(b'"text"')
     with pytest.raises(LogCorrupt, match="does not decode"):
         decode_record("s", 4, one.record._replace(refs={"parts": ref}), lambda _: b'"text"')
@@ -125,7 +125,7 @@ def test_a_body_that_has_its_hash_and_is_not_the_field_is_corrupt():
 
 @pytest.mark.parametrize("field", ["role", "no_such_field"])
 def test_a_reference_from_a_field_that_holds_no_body_is_corrupt(field):
-    [one] = encode(message("x" * 1000))
+    [one] = encode(message("x" * LARGE_CHARS))
     record = one.record._replace(refs={field: one.record.refs["parts"]})
     with pytest.raises(LogCorrupt, match="holds no body"):
         decode_record("s", 4, record, one.bodies.get)

@@ -10,7 +10,7 @@ from barograph.core.events import Event, MessageSeen, TurnBegan
 from barograph.core.parts import Text
 
 EVENT_TYPES = get_args(Event)
-LARGE_CHARS = 700
+LARGE_CHARS = 2200
 AWKWARD = ("", "\0", "a\0b", "\u2028\u2029", "\ufeff", "\U0001f600", "e\u0301", "</x>", "\\u0000")
 FORGED = '{"parts":"b2:' + "0" * 64 + '"}'
 

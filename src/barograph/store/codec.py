@@ -8,7 +8,7 @@ What is stored is proved before it is stored: each event is decoded again and co
 that JSON would bend silently (a NaN becomes null, bytes become text) is refused at the door.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import msgspec
@@ -19,8 +19,12 @@ from barograph.core.errors import LogCorrupt, SchemaTooNew, UsageError
 from barograph.core.events import SCHEMA, CallPlanned, Event
 from barograph.store.refusals import RESTORE_COPY, undecodable
 
-EXTERNAL_BYTES: Final = 512
-"""A field of `BODIES` whose JSON is at least this long is kept as a body."""
+EXTERNAL_BYTES: Final = 2048
+"""A field of `BODIES` whose JSON is at least this long is kept as a body.
+
+A body costs a hash in three places and the rest of a page; what is shorter is better off in a row
+of events, which is compressed as a whole.
+"""
 
 _LARGEST_INTEGER: Final = 2**63 - 1
 
@@ -136,31 +140,39 @@ def _encode(session: str, seq: int, event: Event) -> Encoded:
         )
         raise UsageError(what, next_step=_KEEP_TO_EVENTS, session=session, seq=seq)
     try:
-        encoded, kept = _encode_unchecked(event, fields)
+        external = _external(event, fields) if fields else None
+        shell = _without(event, external, fields) if external else event
+        data = _encoder.encode(shell)
+        kept = _decoder.decode(data)
     except (TypeError, ValueError, RecursionError) as error:
         raise _refusal(session, seq, event, str(error)) from error
-    if kept != event:
-        raise _refusal(session, seq, event, _difference(event, kept))
-    return encoded
-
-
-def _encode_unchecked(event: Event, fields: dict[str, _BodyField]) -> tuple[Encoded, Event]:
-    """The encoded event, and what a reader would get back for it."""
-    data = _encoder.encode(event)
-    if len(data) < EXTERNAL_BYTES or not fields:
-        return Encoded(Record(SCHEMA, data, {}), {}), _decoder.decode(data)
-    external = {
-        name: body
-        for name in fields
-        if len(body := _encoder.encode(getattr(event, name))) >= EXTERNAL_BYTES
-    }
+    if kept != shell:
+        raise _refusal(session, seq, event, _difference(shell, kept))
     if not external:
-        return Encoded(Record(SCHEMA, data, {}), {}), _decoder.decode(data)
-    data = _encoder.encode(replace(event, **{name: fields[name].neutral for name in external}))
+        return Encoded(Record(SCHEMA, data, {}), {})
     refs = {name: hash_body(body) for name, body in external.items()}
-    bodies = {refs[name]: body for name, body in external.items()}
-    values = {name: fields[name].decoder.decode(body) for name, body in external.items()}
-    return Encoded(Record(SCHEMA, data, refs), bodies), replace(_decoder.decode(data), **values)
+    return Encoded(
+        Record(SCHEMA, data, refs), {refs[name]: body for name, body in external.items()}
+    )
+
+
+def _without(event: Event, external: Iterable[str], fields: dict[str, _BodyField]) -> Event:
+    return replace(event, **{name: fields[name].neutral for name in external})
+
+
+def _external(event: Event, fields: dict[str, _BodyField]) -> dict[str, bytes]:
+    """The JSON of each field that is to be a body, proved to come back as it is."""
+    external = {}
+    for name, field in fields.items():
+        value = getattr(event, name)
+        if not value:
+            continue
+        body = _encoder.encode(value)
+        if len(body) >= EXTERNAL_BYTES:
+            if field.decoder.decode(body) != value:
+                raise ValueError(_bent(name, value))
+            external[name] = body
+    return external
 
 
 def _restore(  # noqa: PLR0917 - ids for the error, then the three things it works on
@@ -199,8 +211,12 @@ def _difference(event: Event, kept: Event) -> str:
     for name in event.__struct_fields__:
         given = getattr(event, name)
         if getattr(kept, name) != given:
-            return f"{name} holds {type(given).__name__} that would not be read back as it is"
+            return _bent(name, given)
     return "it would not be read back as it is"
+
+
+def _bent(name: str, given: object) -> str:
+    return f"{name} holds {type(given).__name__} that would not be read back as it is"
 
 
 def _too_new(session: str, seq: int, schema: int) -> SchemaTooNew:

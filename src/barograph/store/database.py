@@ -21,11 +21,18 @@ LAYOUT: Final = 1
 """Version of the tables. The version of an event's vocabulary is kept with each event."""
 
 SEQ_BITS: Final = 32
-"""An event's key is its session's number shifted by this, plus its seq.
+"""The key of a row of events is its session's number shifted by this, plus the seq of the last.
 
 One integer key makes (session, seq) unique without a second tree, keeps a session's events side by
-side, and lets SQLite append at the right edge, where it fills pages completely.
+side, and lets SQLite append at the right edge, where it fills pages completely. With the last seq
+as the key, the rows that hold an event after seq n are those whose key is larger than that of n.
 """
+
+_PAGE_BYTES: Final = 512
+"""A transaction rewrites a few pages and a body leaves its last one half empty: small ones win."""
+
+_CHECKPOINT_PAGES: Final = 8192
+"""As many bytes of write-ahead log as SQLite allows with its usual pages."""
 
 # AUTOINCREMENT: the number of a deleted session is never given to another one. Bodies keep a rowid,
 # because large rows in an index tree cost half as much again on disk.
@@ -43,7 +50,9 @@ CREATE TABLE sessions (
 );
 CREATE TABLE events (
     id INTEGER PRIMARY KEY,
+    count INTEGER NOT NULL,
     schema INTEGER NOT NULL,
+    dictionary INTEGER NOT NULL,
     data BLOB NOT NULL,
     refs BLOB
 );
@@ -80,6 +89,7 @@ def open_database(path: Path, *, synchronous: str, wait_seconds: float) -> sqlit
             _check_layout(connection, path)
             _use_wal(connection, path, wait_seconds)
             connection.execute(f"PRAGMA synchronous = {synchronous}")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
             # A deleted session is overwritten, not only forgotten.
             connection.execute("PRAGMA secure_delete = ON")
         except BaseException:
@@ -114,10 +124,11 @@ def explained_errors(path: Path, wait_seconds: float) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise _explain(error, path, wait_seconds) from error
+        raise explain(error, path, wait_seconds) from error
 
 
-def _explain(error: sqlite3.Error, path: Path, wait_seconds: float) -> BarographError:
+def explain(error: sqlite3.Error, path: Path, wait_seconds: float) -> BarographError:
+    """The error of ours that says what this one of SQLite means."""
     # The low byte is the primary code; the rest refines it. A closed connection has no code.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
@@ -182,6 +193,7 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _create(connection: sqlite3.Connection, path: Path, wait_seconds: float) -> None:
+    connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
     _use_wal(connection, path, wait_seconds)
     connection.execute("BEGIN IMMEDIATE")
     # Another process may have created the tables while we waited for the lock.

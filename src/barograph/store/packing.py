@@ -1,19 +1,52 @@
-"""How bodies and their hashes are laid out in a database: compressed, and in few bytes."""
+"""How events, bodies and their hashes are laid out in a database: compressed, and in few bytes.
+
+Events that are appended together are one row. Each is a few hundred bytes of JSON that is much like
+the one before, so a row is compressed as a whole, with a dictionary of what events have in common.
+The dictionary is part of the layout: without the very same bytes no row could be read.
+"""
 
 import threading
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 import zstandard
 
 from barograph.core.canonical import PREFIX
-from barograph.store.codec import Encoded
+from barograph.store.codec import Encoded, Record
 
-COMPRESS_BYTES: Final = 1024
-"""Shorter bodies are stored as they are: a frame would save little and cost time."""
+ROW_EVENTS: Final = 64
+"""A row holds no more events than this, so that a reader of one of them does little in vain."""
+
+DICTIONARY: Final = 1
+"""Number of the dictionary that rows are written with, and the only one so far."""
 
 _LEVEL: Final = 3
-_refs_decoder: Final = msgspec.msgpack.Decoder(dict[str, bytes])
+_refs_decoder: Final = msgspec.msgpack.Decoder(list[dict[str, bytes]])
+_split: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_dictionary: Final = zstandard.ZstdCompressionDict(
+    Path(__file__).with_name(f"events-{DICTIONARY}.zdict").read_bytes()
+)
+_dictionary.precompute_compress(level=_LEVEL)
+_PACKED_PREFIX: Final = PREFIX.encode()
+
+
+class PackedEvents(NamedTuple):
+    """Events as a row.
+
+    Attributes:
+        events: how many it holds.
+        schema: schema version they were written with.
+        dictionary: number of the dictionary that `data` was compressed with; 0 for plain JSON.
+        data: a JSON array of events.
+        refs: their references; None where they have none.
+    """
+
+    events: int
+    schema: int
+    dictionary: int
+    data: bytes
+    refs: bytes | None
 
 
 class PackedBody(NamedTuple):
@@ -30,9 +63,39 @@ class _Contexts(threading.local):
     def __init__(self) -> None:
         self.compressor: Final = zstandard.ZstdCompressor(level=_LEVEL)
         self.decompressor: Final = zstandard.ZstdDecompressor()
+        # The row says which dictionary it needs; to say it in the frame too would cost four bytes.
+        self.event_compressor: Final = zstandard.ZstdCompressor(
+            level=_LEVEL, dict_data=_dictionary, write_dict_id=False
+        )
+        self.event_decompressor: Final = zstandard.ZstdDecompressor(dict_data=_dictionary)
 
 
 _contexts: Final = _Contexts()
+
+
+def pack_events(encoded: list[Encoded]) -> list[PackedEvents]:
+    """These events as rows, in their order."""
+    records = [one.record for one in encoded]
+    return [
+        _pack_row(records[start : start + ROW_EVENTS])
+        for start in range(0, len(records), ROW_EVENTS)
+    ]
+
+
+def unpack_events(packed: PackedEvents) -> list[Record]:
+    """The records of a row.
+
+    Raises:
+        ValueError: this is not what `pack_events` made.
+    """
+    datas = _split.decode(_decompress_row(packed))
+    refs = [{}] * packed.events if packed.refs is None else _refs_decoder.decode(packed.refs)
+    if not len(datas) == len(refs) == packed.events:
+        raise ValueError(f"{len(datas)} events are in a row of {packed.events}")
+    return [
+        Record(packed.schema, bytes(data), {name: _unpack_hash(ref) for name, ref in one.items()})
+        for data, one in zip(datas, refs, strict=True)
+    ]
 
 
 def pack_bodies(encoded: list[Encoded]) -> list[PackedBody]:
@@ -40,6 +103,7 @@ def pack_bodies(encoded: list[Encoded]) -> list[PackedBody]:
     return [
         PackedBody(pack_hash(ref), *_compress(body))
         for one in encoded
+        if one.bodies
         for ref, body in one.bodies.items()
     ]
 
@@ -57,37 +121,42 @@ def unpack_body(*, zstd: bool, data: bytes) -> bytes:
 
 def pack_hash(ref: str) -> bytes:
     """A content hash, its algorithm's prefix and 64 hex digits, in 35 bytes."""
-    return PREFIX.encode() + bytes.fromhex(ref.removeprefix(PREFIX))
-
-
-def pack_refs(refs: dict[str, str]) -> bytes | None:
-    """The references of a record; None where it has none."""
-    if not refs:
-        return None
-    return msgspec.msgpack.encode({name: pack_hash(ref) for name, ref in refs.items()})
-
-
-def unpack_refs(packed: bytes | None) -> dict[str, str]:
-    """The references of a record.
-
-    Raises:
-        ValueError: these are not the bytes that `pack_refs` made.
-    """
-    if packed is None:
-        return {}
-    return {name: _unpack_hash(ref) for name, ref in _refs_decoder.decode(packed).items()}
+    return _PACKED_PREFIX + bytes.fromhex(ref.removeprefix(PREFIX))
 
 
 def _unpack_hash(packed: bytes) -> str:
-    prefix = PREFIX.encode()
-    if not packed.startswith(prefix):
-        raise ValueError(f"no known hash starts with {packed[: len(prefix)]!r}")
-    return PREFIX + packed[len(prefix) :].hex()
+    if not packed.startswith(_PACKED_PREFIX):
+        raise ValueError(f"no known hash starts with {packed[: len(PREFIX)]!r}")
+    return PREFIX + packed[len(PREFIX) :].hex()
+
+
+def _pack_row(records: list[Record]) -> PackedEvents:
+    plain = b"[%b]" % b",".join([record.data for record in records])
+    refs = None
+    if any([record.refs for record in records]):  # noqa: C419 - quicker than a generator
+        refs = msgspec.msgpack.encode(
+            [
+                {name: pack_hash(ref) for name, ref in record.refs.items()} if record.refs else {}
+                for record in records
+            ]
+        )
+    frame = _contexts.event_compressor.compress(plain)
+    if len(frame) < len(plain):
+        return PackedEvents(len(records), records[0].schema, DICTIONARY, frame, refs)
+    return PackedEvents(len(records), records[0].schema, 0, plain, refs)
+
+
+def _decompress_row(packed: PackedEvents) -> bytes:
+    if packed.dictionary == 0:
+        return packed.data
+    if packed.dictionary != DICTIONARY:
+        raise ValueError(f"there is no dictionary {packed.dictionary}")
+    try:
+        return _contexts.event_decompressor.decompress(packed.data, allow_extra_data=False)
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise ValueError(str(error)) from error
 
 
 def _compress(body: bytes) -> tuple[bool, bytes]:
-    if len(body) >= COMPRESS_BYTES:
-        frame = _contexts.compressor.compress(body)
-        if len(frame) < len(body):
-            return True, frame
-    return False, body
+    frame = _contexts.compressor.compress(body)
+    return (True, frame) if len(frame) < len(body) else (False, body)

@@ -14,16 +14,17 @@ from typing import Any, Final, Literal
 
 from barograph.core.errors import StoreUnavailable, UsageError
 from barograph.core.events import Event
-from barograph.store.codec import Encoded, Record, decode_record, encode_events, highest_call
-from barograph.store.database import SEQ_BITS, explained_errors, open_database
+from barograph.store.codec import Record, decode_record, encode_events, highest_call
+from barograph.store.database import SEQ_BITS, explain, explained_errors, open_database
 from barograph.store.lease import Lease, check_lease
 from barograph.store.packing import (
     PackedBody,
+    PackedEvents,
     pack_bodies,
+    pack_events,
     pack_hash,
-    pack_refs,
     unpack_body,
-    unpack_refs,
+    unpack_events,
 )
 from barograph.store.protocol import Logged, SessionInfo
 from barograph.store.refusals import (
@@ -36,12 +37,14 @@ from barograph.store.refusals import (
     unknown_session,
 )
 
-_BATCH_EVENTS: Final = 256
+_BATCH_ROWS: Final = 64
 # The casts undo what an edit by hand may do to a type, so that its bytes can be judged.
 _READ_EVENTS: Final = (
-    "SELECT id, CAST(schema AS INTEGER), CAST(data AS BLOB), CAST(refs AS BLOB) FROM events"
+    "SELECT id, CAST(count AS INTEGER), CAST(schema AS INTEGER), CAST(dictionary AS INTEGER),"
+    " CAST(data AS BLOB), CAST(refs AS BLOB) FROM events"
     " WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
 )
+_INSERT_EVENTS: Final = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"
 _READ_BODY: Final = (
     "SELECT CAST(zstd AS INTEGER), CAST(data AS BLOB) FROM bodies WHERE session = ? AND hash = ?"
 )
@@ -95,7 +98,7 @@ class SqliteStore:
         check_session_id(session)
         # All work that needs no lock comes before the transaction: it keeps other writers out.
         encoded = encode_events(session, events, after=after)
-        bodies = pack_bodies(encoded)
+        rows, bodies = pack_events(encoded), pack_bodies(encoded)
         with self._transaction() as connection:
             row = connection.execute(_FIND, (session,)).fetchone()
             last: int = row[1] if row else 0
@@ -107,7 +110,7 @@ class SqliteStore:
             if not encoded:
                 return last
             number: int = row[0] if row else _insert_session(connection, session, events[0])
-            _insert_events(connection, (number << SEQ_BITS) + last + 1, encoded)
+            _insert_events(connection, (number << SEQ_BITS) + last, rows)
             _insert_bodies(connection, number, bodies)
             last += len(encoded)
             connection.execute(
@@ -204,19 +207,22 @@ class SqliteStore:
         while seq < last:
             rows = self._fetch_all(
                 _READ_EVENTS,
-                (base + seq, base + last, _BATCH_EVENTS),
+                (base + seq, base + last, _BATCH_ROWS),
             )
             if not rows:
                 raise self._missing(session, number, seq + 1, None)
-            for key, schema, data, packed_refs in rows:
-                seq += 1
-                if key != base + seq:
-                    raise self._missing(session, number, seq, key - base)
+            for key, *columns in rows:
+                packed = PackedEvents(*columns)
+                first = key - base - packed.events + 1
+                if first > seq + 1:
+                    raise self._missing(session, number, seq + 1, first)
                 try:
-                    record = Record(schema, data, unpack_refs(packed_refs))
-                except ValueError as error:
-                    raise undecodable(session, seq, error) from error
-                yield Logged(seq, self._decode(session, number, seq, record, bodies=bodies))
+                    records = unpack_events(packed)
+                except (ValueError, RecursionError) as error:
+                    raise undecodable(session, seq + 1, error) from error
+                for record in records[seq + 1 - first :]:
+                    seq += 1
+                    yield Logged(seq, self._decode(session, number, seq, record, bodies=bodies))
 
     def _decode(
         self, session: str, number: int, seq: int, record: Record, *, bodies: bool
@@ -255,12 +261,14 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, explained_errors(self.path, self._wait_seconds):
+        with self._lock:
             connection = self._usable()
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise explain(error, self.path, self._wait_seconds) from error
             finally:
                 # An error, or a caller that had nothing to write.
                 if connection.in_transaction:
@@ -304,14 +312,10 @@ def _insert_session(connection: sqlite3.Connection, session: str, first: Event) 
     return int(cursor.lastrowid or 0)
 
 
-def _insert_events(connection: sqlite3.Connection, first: int, encoded: list[Encoded]) -> None:
-    connection.executemany(
-        "INSERT INTO events VALUES (?, ?, ?, ?)",
-        [
-            (key, one.record.schema, one.record.data, pack_refs(one.record.refs))
-            for key, one in enumerate(encoded, start=first)
-        ],
-    )
+def _insert_events(connection: sqlite3.Connection, key: int, rows: list[PackedEvents]) -> None:
+    for row in rows:
+        key += row.events
+        connection.execute(_INSERT_EVENTS, (key, *row))
 
 
 def _insert_bodies(connection: sqlite3.Connection, number: int, bodies: list[PackedBody]) -> None:

@@ -237,12 +237,14 @@ def _tear(path, good, tail, variant):
         before = wal.stat().st_size
         text = f"{TORN} {tail}"
         store.append("case", [note(text)], after=good)
+        with closing(sqlite3.connect(path)) as reader:
+            [(stored,)] = reader.execute("SELECT data FROM events ORDER BY id DESC LIMIT 1")
         database, log = path.read_bytes(), wal.read_bytes()
     # what a kill leaves: both files as they were, cut as the variant says
-    place = log.index("caf\u00e9".encode(), before)
+    place = log.index(stored, before) + len(stored) // 2
     torn = {
         "cut inside JSON": log[:place],
-        "cut inside a UTF-8 sequence": log[: place + 4],
+        "cut inside a UTF-8 sequence": log[: place + 1],
         "whole record without its newline": log,
         "tail of blank lines": log[:before] + b"\n" * 512,
         "tail of NUL bytes": log[:before] + bytes(512),
