@@ -3,8 +3,8 @@
 The recorded sessions of `BAROGRAPH_CORPUS` are replayed into a SQLite store, without the stand-ins
 for what recordings lack. Unique content is each distinct block of a message or tool result and each
 system prompt, as the JSON of the recording; a log holds it once, beside all that happened. The file
-is measured when it is closed, so nothing is left in the write-ahead log: as shipped; with bodies
-stored as they are (`raw`); and with nothing compressed at all (`plain`), for comparison. A session
+is measured when it is closed, so nothing is left in the write-ahead log: as shipped; with nothing
+compressed (`raw`); and, for comparison, with only the rows of events compressed (`rows`). A session
 made up for the purpose shows how size grows with its rounds.
 """
 
@@ -40,8 +40,8 @@ class Sizes(NamedTuple):
     """Bytes of one recording: its content, and its log in three forms."""
 
     content: int
-    plain: int
     raw: int
+    rows: int
     shipped: int
 
 
@@ -55,15 +55,15 @@ def main() -> int:
     if not folder:
         print("BAROGRAPH_CORPUS names no folder of recorded sessions: the ratios are skipped.")
         return int(missed)
-    print(f"{'recording':<28} {'content':>10} {'plain':>8} {'raw':>8} {'shipped':>8}")
+    print(f"{'recording':<28} {'content':>10} {'raw':>8} {'rows':>8} {'shipped':>8}")
     every = []
     for path in find_recordings([Path(folder)]):
         recording = read_recording(path)
         every.append(
             Sizes(
                 content=content_bytes(recording),
-                plain=log_bytes(recording, "compressor", "event_compressor"),
-                raw=log_bytes(recording, "compressor"),
+                raw=log_bytes(recording, "compressor", "event_compressor"),
+                rows=log_bytes(recording, "compressor"),
                 shipped=log_bytes(recording),
             )
         )
@@ -157,7 +157,7 @@ def _without(*compressors: str) -> Iterator[None]:
 
 
 def _print_row(name: str, sizes: Sizes) -> None:
-    ratios = [size / sizes.content for size in (sizes.plain, sizes.raw, sizes.shipped)]
+    ratios = [size / sizes.content for size in (sizes.raw, sizes.rows, sizes.shipped)]
     print(f"{name:<28} {sizes.content:>10}" + "".join(f" {ratio:>8.3f}" for ratio in ratios))
 
 

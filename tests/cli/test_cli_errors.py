@@ -205,12 +205,15 @@ def test_one_damaged_session_does_not_hide_the_others(run_json, damaged):
 
 def test_bytes_without_their_hash_are_not_written_as_exact(run, damaged):
     store = SqliteStore(damaged("UPDATE sessions SET calls = calls"))
-    [(seq, sent)] = [one for one in store.read("refactor-auth") if hasattr(one.event, "body_hash")]
+    logged = dict(store.read("refactor-auth"))
     store.close()
-    forged = replace(sent, body_hash=sent.body_hash.replace("b2:", "b2:00"))
+    [seq] = [seq for seq, event in logged.items() if hasattr(event, "body_hash")]
+    forged = replace(logged[seq], body_hash=logged[seq].body_hash.replace("b2:", "b2:00"))
+    # It was appended together with the header that it names.
+    row = [logged[seq - 1], forged]
     path = damaged(
-        "UPDATE events SET dictionary = 0, data = ? WHERE count = 1 AND id = (1 << 32) + ?",
-        b"[" + msgspec.json.encode(forged) + b"]",
+        "UPDATE events SET dictionary = 0, data = ? WHERE count = 2 AND id = (1 << 32) + ?",
+        msgspec.json.encode(row),
         seq,
     )
     result = run("show", "refactor-auth", "--raw", store=path)
