@@ -38,9 +38,10 @@ def play(simulator, session, path, saver, policy=None):
         ours.close()
 
 
+_LAST_BUT_ONE = "(SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET 1)"
 LOST_BODY = "DELETE FROM bodies"
-HOLE = "DELETE FROM events WHERE id = (SELECT max(id) - 2 FROM events)"
-NONSENSE = "UPDATE events SET data = '{}' WHERE id = (SELECT max(id) - 2 FROM events)"
+HOLE = f"DELETE FROM events WHERE id = {_LAST_BUT_ONE}"
+NONSENSE = f"UPDATE events SET data = x'7b7d' WHERE id = {_LAST_BUT_ONE}"
 
 
 @pytest.mark.parametrize("harm", [LOST_BODY, HOLE, NONSENSE])
