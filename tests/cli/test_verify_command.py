@@ -3,7 +3,7 @@
 import pytest
 
 from barograph.core.errors import StoreUnavailable
-from barograph.store import SqliteStore
+from barograph.store import SqliteStore, open_store
 from talk import Talk
 
 
@@ -39,6 +39,21 @@ def test_events_that_were_late_are_a_note(run, run_json, troubled):
     [session] = run_json("verify", store=path)["sessions"]
     assert [note["code"] for note in session["notes"]] == ["events_late"]
     assert session["findings"] == []
+
+
+def test_a_file_that_was_set_aside_is_a_finding_until_it_is_moved(run, tmp_path):
+    path = tmp_path / "sessions.db"
+    SqliteStore(path).close()
+    content = bytearray(path.read_bytes())
+    content[100:4096] = bytes(4096 - 100)
+    path.write_bytes(content)
+    assert run("verify", store=path).exit_code == 5
+    open_store(path, sets_aside=True).close()
+
+    result = run("verify", store=path)
+    assert result.exit_code == 1
+    assert "sessions.db.damaged-1" in result.stderr
+    assert run("verify", store=f"{path}.damaged-1").exit_code == 5
 
 
 def test_events_that_are_lost_are_a_finding(run, troubled):

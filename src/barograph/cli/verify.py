@@ -40,6 +40,9 @@ def command(
 
     with open_to_read(store_path) as store:
         results = list(_verify(store, session))
+        aside = _files_aside(store) if session is None else []
+    for path in aside:
+        click.echo(f"A damaged store was set aside: {path}. Verify it too, or move it.", err=True)
     if as_json:
         out.print_json("barograph.verify/1", {"sessions": results})
     else:
@@ -48,8 +51,15 @@ def command(
             _print(console, result)
         if not results:
             click.echo("There are no sessions to verify.", err=True)
-    if not all(result.is_sound for result in results):
+    if aside or not all(result.is_sound for result in results):
         ctx.exit(FOUND)
+
+
+def _files_aside(store: "Store") -> list[Path]:
+    from barograph.store import SqliteStore
+    from barograph.store.database import files_aside
+
+    return files_aside(store.path) if isinstance(store, SqliteStore) else []
 
 
 def _verify(store: "Store", session: str | None) -> Iterator["Verification"]:

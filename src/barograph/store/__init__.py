@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from barograph.core.errors import LogCorrupt, UsageError
-from barograph.store.database import set_file_aside
+from barograph.store.database import identify_file, set_file_aside
 from barograph.store.memory import MemoryStore
 from barograph.store.protocol import Logged, SessionInfo, Store, resolve_session
 from barograph.store.sqlite import SqliteStore
@@ -54,13 +54,16 @@ def open_store(
                 path, synchronous=synchronous, busy_timeout_seconds=busy_timeout_seconds
             )
 
+        before = identify_file(Path(path))
         try:
             return opened()
         except LogCorrupt as error:
             if not sets_aside:
                 raise
-            aside = set_file_aside(Path(path))
-            _log.error("barograph: a new store is begun, the old one is %s: %s", aside, error)
+            # Another process may have been here first: what is there now is then its new store.
+            if identify_file(Path(path)) == before:
+                aside = set_file_aside(Path(path))
+                _log.error("barograph: a new store is begun, the old one is %s: %s", aside, error)
             return opened()
     if not callable(getattr(where, "append", None)):
         what = f"{type(where).__name__} is neither a path, nor 'memory', nor a store."

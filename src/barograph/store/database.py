@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -96,6 +97,21 @@ def open_database(path: Path, *, synchronous: str, wait_seconds: float) -> sqlit
             connection.close()
             raise
     return connection
+
+
+def identify_file(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one that came to stand in its place; None where none is."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino
+
+
+def files_aside(path: Path) -> list[Path]:
+    """The damaged files that were set aside from this path."""
+    found = (path.with_name(name) for name in names_aside(path.name))
+    return list(takewhile(Path.exists, found))
 
 
 def set_file_aside(path: Path) -> Path:

@@ -98,9 +98,8 @@ class Session:
         except _DAMAGE as error:
             if not goes_on:
                 raise
-            aside = store.set_aside(session)
-            _log.error("barograph: a new log is begun, the old one is %r: %s", aside, error)
-            is_new = True
+            opened._abandon(error, at)
+            return opened
         if is_new:
             opened._begin(at)
         return opened
@@ -128,7 +127,7 @@ class Session:
         Raises:
             SequenceConflict: events wait, and another writer holds the session.
             StoreError: the store cannot be read, and the policy is to stop.
-            LogCorrupt: what was written does not fold.
+            LogCorrupt: what was written does not fold, and the policy is to stop.
         """
         with self._lock:
             try:
@@ -141,6 +140,10 @@ class Session:
             except StoreError:
                 if self.engine.policy.on_store_error == "stop":
                     raise
+            except _DAMAGE as error:
+                if self.engine.policy.on_store_error == "stop":
+                    raise
+                self._abandon(error, at)
 
     def close(self, *, at: float) -> None:
         """Write what waits, or say that it is lost."""
@@ -325,6 +328,22 @@ class Session:
         given = SessionStarted(at=at, session=self.id, made_by=self._made_by)
         _, effects = self.engine.step(State(), given)
         return tuple(e for one in effects if isinstance(one, Append) for e in one.events)
+
+    def _abandon(self, error: Exception, at: float) -> None:
+        """Set a damaged log aside and begin a new one; where it cannot be, go on unlogged."""
+        self._state, self._stored_seq, self._last = State(), 0, None
+        self._pieces.clear()
+        self.renewals += 1
+        try:
+            aside = self._store.set_aside(self.id)
+        except (StoreError, LogCorrupt) as why:
+            opening = self._opening(at)
+            self._wait(opening, f"{error} {why}")
+            self._backlog.give_up()
+            self._state = restore(self.engine.codec, enumerate(opening, start=1))
+        else:
+            _log.error("barograph: a new log is begun, the old one is %r: %s", aside, error)
+            self._begin(at)
 
     def _begin(self, at: float) -> None:
         try:
