@@ -143,6 +143,21 @@ def test_an_older_schema_is_upgraded_on_reading_and_stays_as_it_was_written(monk
     assert decode_record("s", 1, middle, None) == TurnBegan(at=1.0, path="main", turn=7)
 
 
+def test_a_field_that_was_kept_as_a_body_can_be_upgraded_too(monkeypatch):
+    """As if schema 1 had called the parts of a message `content`."""
+    event = message("x" * 1000)
+    [one] = encode(event)
+    data = one.record.data.replace(b'"parts":', b'"content":')
+    old = Record(1, data, {"content": one.record.refs["parts"]})
+    monkeypatch.setattr(codec, "SCHEMA", 2)
+    monkeypatch.setitem(codec.UPGRADES, 1, lambda e: {**e, "parts": e.pop("content")})
+    assert decode_record("s", 1, old, one.bodies.get) == event
+    assert decode_record("s", 1, old, None).parts == ()
+    with pytest.raises(LogCorrupt, match="is missing") as caught:
+        decode_record("s", 1, old, lambda _: None)
+    assert caught.value.ids["field"] == "content"
+
+
 def test_an_older_record_that_cannot_be_upgraded_is_corrupt(monkeypatch):
     monkeypatch.setattr(codec, "SCHEMA", 2)
     monkeypatch.setitem(codec.UPGRADES, 1, lambda e: {**e, "turn": e["number"]})

@@ -118,6 +118,21 @@ def test_a_log_that_cannot_even_be_set_aside_does_not_break_the_turn(store, monk
     assert [one.code for one in verify_session(store, "s1").findings] == ["events_lost"]
 
 
+def test_nothing_is_written_behind_a_log_that_does_not_fold(store, monkeypatch):
+    Talk(store).call(say="before")
+    before = store.last_seq("s1")
+
+    def fail(*_, **__):
+        raise LogCorrupt("The file is damaged.")
+
+    for name in ("read", "set_aside"):
+        monkeypatch.setattr(store, name, fail)
+    talk = Talk(store)
+    talk.call(say="go on")
+    assert store.last_seq("s1") == before
+    assert talk.session.waiting_events
+
+
 @pytest.mark.parametrize("keep", [1000, 5000, 9000])
 def test_a_file_cut_short_is_set_aside_and_never_taken_for_a_new_store(path, keep):
     with closing(SqliteStore(path)) as store:

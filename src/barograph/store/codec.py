@@ -68,8 +68,9 @@ def _body_fields(kind: type) -> dict[str, _BodyField]:
 
 _FIELDS: Final = {kind: _body_fields(kind) for kind in get_args(Event)}
 UPGRADES: Final[dict[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {}
-"""By schema, what makes an event of it one of the next, as JSON. Applied on reading; what is stored
-stays as it was written."""
+"""By schema, what makes an event of it one of the next, as JSON, with the fields that are kept as
+bodies in their place (empty for a reader that wants none). Applied on reading; what is stored stays
+as it was written."""
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(Event)
@@ -102,9 +103,11 @@ def decode_record(session: str, seq: int, record: Record, fetch: Fetch | None) -
         raise _too_new(session, seq, record.schema)
     if record.schema < 1:
         raise undecodable(session, seq, ValueError(f"there is no schema {record.schema}"))
+    if record.schema < SCHEMA:
+        return _decode_older(session, seq, record, fetch)
     try:
-        event = _decoder.decode(_upgraded(record))
-    except (msgspec.MsgspecError, RecursionError, LookupError, TypeError, ValueError) as error:
+        event = _decoder.decode(record.data)
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise undecodable(session, seq, error) from error
     if fetch is None or not record.refs:
         return event
@@ -122,14 +125,18 @@ def highest_call(events: Sequence[Event]) -> int:
     return min(max(0, *calls), _LARGEST_INTEGER) if calls else 0
 
 
-def _upgraded(record: Record) -> bytes:
-    """The JSON of a record in the present schema."""
-    if record.schema == SCHEMA:
-        return record.data
-    fields = msgspec.json.decode(record.data, type=dict[str, Any])
-    for schema in range(record.schema, SCHEMA):
-        fields = UPGRADES[schema](fields)
-    return _encoder.encode(fields)
+def _decode_older(session: str, seq: int, record: Record, fetch: Fetch | None) -> Event:
+    """The event of a record of an older schema, in the present one."""
+    bodies = {} if fetch is None else record.refs
+    kept = {name: _fetch_whole(session, seq, name, ref, fetch) for name, ref in bodies.items()}
+    try:
+        fields = msgspec.json.decode(record.data, type=dict[str, Any])
+        fields |= {name: msgspec.json.decode(body) for name, body in kept.items()}
+        for schema in range(record.schema, SCHEMA):
+            fields = UPGRADES[schema](fields)
+        return _decoder.decode(_encoder.encode(fields))
+    except (msgspec.MsgspecError, RecursionError, LookupError, TypeError, ValueError) as error:
+        raise undecodable(session, seq, error) from error
 
 
 def _encode(session: str, seq: int, event: Event) -> Encoded:
@@ -181,15 +188,20 @@ def _restore(  # noqa: PLR0917 - ids for the error, then the three things it wor
     field = fields.get(name)
     if field is None:
         raise _broken(session, seq, name, ref, "belongs to a field that holds no body")
-    body = fetch(ref)
-    if body is None:
-        raise _broken(session, seq, name, ref, "is missing")
-    if hash_body(body) != ref:
-        raise _broken(session, seq, name, ref, "was altered: its bytes do not have that hash")
+    body = _fetch_whole(session, seq, name, ref, fetch)
     try:
         return field.decoder.decode(body)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise _broken(session, seq, name, ref, f"does not decode ({error})") from error
+
+
+def _fetch_whole(session: str, seq: int, name: str, ref: str, fetch: Fetch | None) -> bytes:
+    body = fetch(ref) if fetch else None
+    if body is None:
+        raise _broken(session, seq, name, ref, "is missing")
+    if hash_body(body) != ref:
+        raise _broken(session, seq, name, ref, "was altered: its bytes do not have that hash")
+    return body
 
 
 _KEEP_TO_EVENTS: Final = "Nothing was written; append values of `barograph.core.events` only."
