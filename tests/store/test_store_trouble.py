@@ -5,6 +5,7 @@ import sqlite3
 from contextlib import closing, contextmanager
 
 import pytest
+from vocabulary import turn
 
 from barograph.audit.verify import verify_session
 from barograph.core.errors import LogCorrupt, StoreError
@@ -163,3 +164,22 @@ def test_a_new_store_that_another_process_began_meanwhile_is_left_there(path, mo
     open_store(path, sets_aside=True).close()
     assert len(tries) == 2
     assert not path.with_name(f"{path.name}.damaged-1").exists()
+
+
+@pytest.mark.parametrize("keep", [0, 50, 1000, 4096, 5000])
+def test_what_the_write_ahead_log_of_a_damaged_file_holds_is_set_aside_too(path, tmp_path, keep):
+    with closing(SqliteStore(path)) as store:
+        Talk(store).call(say=LONG)
+        store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        store.append("s2", [turn(4242)], after=0)
+        left = path.read_bytes()[:keep], path.with_name(f"{path.name}-wal").read_bytes()
+    killed = tmp_path / "killed.db"
+    killed.write_bytes(left[0])
+    killed.with_name("killed.db-wal").write_bytes(left[1])
+
+    with closing(open_store(killed, sets_aside=True)) as store:
+        assert store.sessions() == []
+
+    # SQLite may have carried it over into the file itself; it never just goes.
+    aside = [one.read_bytes() for one in tmp_path.glob("killed.db.damaged-1*")]
+    assert any(b'"turn":4242' in content for content in aside)

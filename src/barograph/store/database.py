@@ -66,6 +66,9 @@ CREATE TABLE bodies (
 )
 """
 
+_PAGE_BYTES: Final = 4096
+_TABLE_NAMES: Final = frozenset({"meta", "sessions", "events", "bodies"})
+
 
 def open_database(path: Path, *, synchronous: str, wait_seconds: float) -> sqlite3.Connection:
     """Open a store's file, creating it and its folder where there is none.
@@ -156,14 +159,18 @@ def explain(error: sqlite3.Error, path: Path, wait_seconds: float) -> BarographE
     if code == sqlite3.SQLITE_NOTADB:
         return _foreign(path)
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT}:
-        return LogCorrupt(
-            f"The store {path} is damaged ({error}).",
-            next_step="Restore it from a copy, or run SQLite's `.recover` on a copy of it.",
-            path=str(path),
-        )
+        return _damaged(path, str(error))
     return StoreUnavailable(
         f"The store {path} cannot be used ({error}).",
         next_step="Check that the file is there and writable and that its disk has room.",
+        path=str(path),
+    )
+
+
+def _damaged(path: Path, how: str) -> LogCorrupt:
+    return LogCorrupt(
+        f"The store {path} is damaged ({how}).",
+        next_step="Restore it from a copy, or run SQLite's `.recover` on a copy of it.",
         path=str(path),
     )
 
@@ -191,8 +198,16 @@ def _prepare_file(path: Path) -> None:
         raise _unusable(path, f"cannot be created ({error})") from error
     if not path.is_file():
         raise _unusable(path, "is not a file")
+    _check_length(path)
     if not (os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)):
         raise _unusable(path, "may not be written, or its folder may not")
+
+
+def _check_length(path: Path) -> None:
+    """Refuse a file that was cut to less than a page: SQLite would delete its write-ahead log."""
+    with suppress(FileNotFoundError):
+        if path.with_name(f"{path.name}-wal").stat().st_size and path.stat().st_size < _PAGE_BYTES:
+            raise _damaged(path, "it is shorter than a page, and has a write-ahead log")
 
 
 def _unusable(path: Path, how: str) -> StoreUnavailable:
@@ -231,6 +246,9 @@ def _check_layout(connection: sqlite3.Connection, path: Path) -> None:
     except sqlite3.OperationalError as error:
         raise _foreign(path) from error
     layout = meta.get("layout")
+    if "made_by" not in meta and names >= _TABLE_NAMES:
+        # Our tables, and the page that says so is gone: a file that was cut short.
+        raise _damaged(path, "its first table does not say whose it is")
     if meta.get("made_by") != "barograph" or not isinstance(layout, int):
         raise _foreign(path)
     if layout > LAYOUT:
