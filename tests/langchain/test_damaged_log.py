@@ -38,10 +38,12 @@ def play(simulator, session, path, saver, policy=None):
         ours.close()
 
 
-_LAST_BUT_ONE = "(SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET 1)"
 LOST_BODY = "DELETE FROM bodies"
-HOLE = f"DELETE FROM events WHERE id = {_LAST_BUT_ONE}"
-NONSENSE = f"UPDATE events SET data = x'7b7d' WHERE id = {_LAST_BUT_ONE}"
+HOLE = "DELETE FROM events WHERE id = (SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET 1)"
+NONSENSE = (
+    "UPDATE events SET data = x'7b7d'"
+    " WHERE id = (SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET 1)"
+)
 
 
 @pytest.mark.parametrize("harm", [LOST_BODY, HOLE, NONSENSE])

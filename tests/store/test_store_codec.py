@@ -145,7 +145,7 @@ def test_an_older_schema_is_upgraded_on_reading_and_stays_as_it_was_written(monk
 
 def test_a_field_that_was_kept_as_a_body_can_be_upgraded_too(monkeypatch):
     """As if schema 1 had called the parts of a message `content`."""
-    event = message("x" * 1000)
+    event = message("x" * EXTERNAL_BYTES)
     [one] = encode(event)
     data = one.record.data.replace(b'"parts":', b'"content":')
     old = Record(1, data, {"content": one.record.refs["parts"]})

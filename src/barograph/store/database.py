@@ -66,7 +66,6 @@ CREATE TABLE bodies (
 )
 """
 
-_PAGE_BYTES: Final = 4096
 _TABLE_NAMES: Final = frozenset({"meta", "sessions", "events", "bodies"})
 
 
