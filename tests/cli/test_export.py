@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 from html.parser import HTMLParser
 
@@ -308,3 +309,22 @@ def test_a_store_that_is_not_there(run, tmp_path):
 
     assert run("export", "latest", "--out", str(out), store=tmp_path / "no.db").exit_code == 5
     assert not out.exists()
+
+
+def test_force_replaces_what_a_link_leads_to_and_nothing_that_is_no_file(run, tmp_path):
+    page, link, pipe = tmp_path / "page.html", tmp_path / "link", tmp_path / "pipe"
+    page.write_text("mine")
+    link.symlink_to(page)
+    os.mkfifo(pipe)
+    args = ("export", "latest", "--force", "--out")
+
+    assert run(*args, str(link)).exit_code == 0
+    assert link.is_symlink()
+    assert page.read_text("utf-8") != "mine"
+    for path in (pipe, tmp_path):
+        refused = run(*args, str(path))
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "is not a file" in refused.stderr
+    assert pipe.is_fifo()
+    assert run(*args, str(page), "--format", "requests").exit_code == 2
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["link", "page.html", "pipe"]

@@ -76,11 +76,14 @@ def mask_bytes(data: bytes, rules: Sequence[Rule]) -> bytes:
 def write_file(path: Path, pieces: Iterable[bytes], *, force: bool) -> None:
     """Write a file at once: whole or not at all, readable by its owner alone.
 
+    A link stays a link: what it leads to is written.
+
     Raises:
         BarographError: it exists, and `force` is not set.
-        UsageError: it cannot be written.
+        UsageError: it cannot be written, or is no file.
     """
     refuse_to_overwrite(path, force=force)
+    path = path.resolve()
     with _writing(path), _temporary(path.parent) as (file, name):
         file.writelines(pieces)
         file.flush()
@@ -98,8 +101,14 @@ def write_folder(path: Path, files: Iterable[tuple[str, bytes]], *, force: bool)
 
     Raises:
         BarographError: the folder holds something, and `force` is not set.
-        UsageError: it cannot be written.
+        UsageError: it cannot be written, or is no folder.
     """
+    if os.path.lexists(path) and not path.is_dir():
+        raise UsageError(
+            f"{path} is not a folder.",
+            next_step="Name a new folder, or one that is there.",
+            path=str(path),
+        )
     with _writing(path):
         if path.is_dir() and (force or not any(path.iterdir())):
             return _write_into(path, files)
@@ -122,11 +131,18 @@ def _write_into(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
 
 
 def refuse_to_overwrite(path: Path, *, force: bool) -> None:
-    """Refuse a path at which something stands.
+    """Refuse a path at which something stands; whatever is no file, even with `force`.
 
     Raises:
         BarographError: something does, and `force` is not set.
+        UsageError: it is a folder or a device, which no file may take the place of.
     """
+    if force and path.exists() and not path.is_file():
+        raise UsageError(
+            f"{path} is not a file.",
+            next_step="Name a file, or leave --out away to write to stdout.",
+            path=str(path),
+        )
     if not force and os.path.lexists(path):
         raise BarographError(
             f"{path} exists.",
@@ -159,7 +175,7 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be written ({error}).",
+            f"{path} cannot be written ({error.strerror or error}).",
             next_step="Name a path in a folder that exists and can be written to.",
             path=str(path),
         ) from error
