@@ -311,6 +311,22 @@ def test_a_store_that_is_not_there(run, tmp_path):
     assert not out.exists()
 
 
+def test_no_half_of_a_secret_is_left_where_only_the_spelling_changed(run, tmp_path):
+    path = tmp_path / "respelled.db"
+    store = SqliteStore(path)
+    talk = Talk(store, "respelled")
+    talk.call(say="go " * 900 + f"{KEY} é")
+    edit = lambda body: body.replace("é".encode(), rb"\u00e9")  # noqa: E731
+    talk.call(say="on", after=400, edit=edit)
+    store.close()
+    page = exported(run, "--format", "html", store=path)
+
+    assert "history_changed (proven)" in page
+    for piece in ("Qm9ndXMt", "Nz-AbCdEfGh"):
+        assert piece not in page
+    assert "[masked api-key 32+] \\u00e9&quot;" in page
+
+
 def test_force_replaces_what_a_link_leads_to_and_nothing_that_is_no_file(run, tmp_path):
     page, link, pipe = tmp_path / "page.html", tmp_path / "link", tmp_path / "pipe"
     page.write_text("mine")

@@ -153,14 +153,17 @@ def _segment(level: Level, name: str, blocks: tuple[BlockView, ...]) -> SegmentV
 
 
 def _diff(codec: Codec, call: LoggedCall, row: CallRow, rules: Sequence[Rule]) -> Iterator[str]:
-    """First lines of the difference that the verdict names."""
+    """First lines of the difference that the verdict names.
+
+    Whole texts are masked and then cut: of half a secret, no rule could tell what it is.
+    """
     divergence = row.verdict.divergence if row.verdict else None
     if divergence is None or call.before is None or call.sent is None:
         return
-    sides = [_block_text(codec, sent, divergence) for sent in (call.before, call.sent)]
-    if None in sides or sides[0] == sides[1]:
-        sides = [divergence.before, divergence.after]
-    left, right = (mask_text(side or "", rules) for side in sides)
+    raws = [_raw_at(codec, sent, divergence) for sent in (call.before, call.sent)]
+    texts = [read_block(raw, raw, None).text if raw else "" for raw in raws]
+    # what reads the same may be spelled otherwise
+    left, right = (mask_text(side, rules) for side in (texts if texts[0] != texts[1] else raws))
     at = shared_chars(left, right)
     start = left.rfind("\n", 0, max(0, at - _WINDOW_BEFORE)) + 1
     window = slice(start, at + _WINDOW_AFTER)
@@ -170,16 +173,15 @@ def _diff(codec: Codec, call: LoggedCall, row: CallRow, rules: Sequence[Rule]) -
             yield line
 
 
-def _block_text(codec: Codec, sent: Sent, divergence: Divergence) -> str | None:
-    if divergence.block is None:
-        return None
-    if divergence.level == "messages" and divergence.message is not None:
-        if divergence.message >= sent.surface.messages:
-            return None
-        raws = message_blocks(codec, sent, divergence.message)
-    else:
+def _raw_at(codec: Codec, sent: Sent, divergence: Divergence) -> str:
+    """What a request has at the place of a divergence; nothing where it has no such block."""
+    block = divergence.block
+    if block is None:
+        return sent.header.parameters if sent.header else ""
+    if divergence.level in ("tools", "system"):
         raws = _header_blocks(codec, sent, divergence.level)
-    if divergence.block >= len(raws):
-        return None
-    raw = raws[divergence.block]
-    return read_block(raw, raw, None).text
+    elif divergence.message is None or divergence.message >= sent.surface.messages:
+        return ""
+    else:
+        raws = message_blocks(codec, sent, divergence.message)
+    return raws[block] if block < len(raws) else ""

@@ -16,7 +16,7 @@ from barograph.audit.series import Figures, Series, SeriesRow
 from barograph.cli._chart import KINDS, bars
 from barograph.cli._grid import Column
 from barograph.cli._text import count, percent, plain, some, usd
-from barograph.cli._words import headline, outcome_in_words, tokens_in_words
+from barograph.cli._words import headline, outcome_in_words, tokens_in_words, where_in_words
 from barograph.cli.series import series_columns
 from barograph.core.masking import Rule, mask_text
 
@@ -143,6 +143,9 @@ class Page:
             yield f'<p class="dim">{self.text(outcome_in_words(row))}: {tokens_in_words(row)}</p>\n'
         if verdict is not None and verdict.lost_tokens:
             yield f"<p>{self.text(verdict.advice)}</p>\n"
+        if verdict is not None and verdict.divergence is not None:
+            where = self.text(where_in_words(verdict.divergence))
+            yield f'<p class="dim">Where: {where}</p>\n'
         if call.diff:
             yield f"<pre>{self.text(chr(10).join(call.diff))}</pre>\n"
         if call.segments or call.since is not None:
