@@ -122,11 +122,13 @@ class LoggedSession(Struct, frozen=True, kw_only=True):
         Raises:
             UnknownCall: there is none.
         """
-        numbers = [call.plan.call for call in self.calls]
-        index = bisect_left(numbers, number)
-        if index < len(numbers) and numbers[index] == number:
-            return self.calls[index]
-        there = f"it has calls {numbers[0]} to {numbers[-1]}" if numbers else "it has no calls yet"
+        calls = self.calls
+        index = bisect_left(calls, number, key=lambda call: call.plan.call)
+        if index < len(calls) and calls[index].plan.call == number:
+            return calls[index]
+        there = "it has no calls yet"
+        if calls:
+            there = f"it has calls {calls[0].plan.call} to {calls[-1].plan.call}"
         raise UnknownCall(
             f"Session {self.session!r} has no call {number}: {there}.",
             next_step="`barograph why SESSION` lists its calls.",
