@@ -127,7 +127,7 @@ def test_why_of_a_session_begins_with_the_sum(run):
     shown = lines(run("why", "latest"))
 
     assert shown[0].startswith("10 calls of session refactor-billing: hit ratio ")
-    assert shown[1] == "1 call reported no usage and count nowhere."
+    assert shown[1] == "1 call reported no usage and counts nowhere."
     assert shown[2].startswith("2 unplanned breaks: ")
     assert "barograph why refactor-billing" in shown[3]
     table = shown[shown.index("") + 2 :]
@@ -451,3 +451,14 @@ def test_every_module_without_an_underscore_is_a_command():
         assert isinstance(command, ExamplesFirst), name
         assert command.examples, name
         assert command.help, name
+
+
+def test_a_narrow_terminal_shows_the_figures_that_matter_and_says_what_it_left_out(recorded):
+    shown, errors = on_a_terminal("why", "latest", "--store", str(recorded), columns=60)
+    plain = STYLE.sub("", shown).splitlines()
+    head = next(number for number, line in enumerate(plain) if line.startswith("call "))
+
+    assert plain[head].split() == ["call", "read", "write", "cost", "lost", "cache"]
+    assert max(map(len, plain[head:])) <= 60
+    assert any(line.endswith("failed: ApiError: Overl…") for line in plain)
+    assert "Left out for want of room: path, turn, uncached, out, hit." in errors

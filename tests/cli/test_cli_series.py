@@ -10,6 +10,7 @@ from test_cli_output import STYLE, is_harmful, on_a_terminal
 from barograph.audit.series import SeriesRow
 from barograph.cli._chart import draw_chart
 from barograph.cli.series import series_columns
+from barograph.core.policy import Policy
 from barograph.store import SqliteStore
 from talk import Talk
 
@@ -41,13 +42,13 @@ def test_a_row_for_each_call_with_subagents_apart(run):
     assert heads[0].split() == [
         *("call", "turn", "time", "(UTC)", "gap", "input", "read", "write", "5m", "write", "1h"),
         *("uncached", "output", "hit", "window", "expected", "lost", "cost", "no", "cache"),
-        *("latency", "tries", "cache"),
+        *("latency", "tries", "evidence", "cache"),
     ]
     assert numbers == [1, 2, 4, 5, 6, 7, 8, 9, 10, 3]
     assert any(line.startswith("main/researcher#1 · peak 2 ") for line in shown)
     row = next(line for line in shown if line.startswith("   5 "))
     assert "2.1  2026-11-18 11:07:30" in row
-    assert row.endswith("tools_changed (proven), unplanned")
+    assert row.endswith("  proven    tools_changed")
 
 
 def test_what_was_not_reported_is_a_question_mark(run):
@@ -137,7 +138,7 @@ def test_on_a_terminal_there_is_a_chart_and_the_table_fits(recorded):
     table = plain[next(i for i, line in enumerate(plain) if line.startswith("call ")) :]
     assert max(len(line) for line in table[:10]) <= 60
     assert "Left out for want of room: " in errors
-    assert "--csv has all columns" in errors
+    assert "What is piped has all." in errors
 
 
 def test_what_matters_most_fits_into_80_columns(run, tmp_path):
@@ -168,9 +169,40 @@ def test_an_unknown_model_has_estimates_only_and_more_than_its_window_is_said(ru
     shown = lines(run("series", "unknown", store=path))
 
     assert re.search(r" ~\d\.\d %  .* ~\$0\.\d+", shown[-1])
-    [window] = [one for one in series_columns() if one.name == "window"]
+    [window] = [one for one in series_columns([]) if one.name == "window"]
     assert window.text(row(1, 10, pressure=1.25, priced_as="unknown")) == "~125.0 %"
     assert window.text(row(1, 10, pressure=None)) == "?"
+
+
+def test_the_lifetime_that_is_written_has_room_before_the_one_that_is_not(tmp_path):
+    path = tmp_path / "fleet.db"
+    store = SqliteStore(path)
+    talk = Talk(store, "fleet", policy=Policy(profile="fleet"))
+    for number in range(5):
+        talk.call(say=f"question {number}")
+    store.close()
+    shown, _ = on_a_terminal("series", "fleet", "--store", str(path), columns=80)
+    head = next(line for line in STYLE.sub("", shown).splitlines() if line.startswith("call "))
+
+    assert "write 1h" in head
+    assert "write 5m" not in head
+    for name in ("read", "uncached", "output", "window", "cost", "latency"):
+        assert name in head
+
+
+def test_a_session_without_any_usage_says_so_once(run, tmp_path):
+    path = tmp_path / "unreported.db"
+    store = SqliteStore(path)
+    talk = Talk(store, "unreported")
+    talk.call(say="a", fails=(500, "no"))
+    talk.call(say="b", usage=False)
+    store.close()
+    shown = lines(run("series", "unreported", store=path))
+
+    assert shown[0] == "2 calls of session unreported: no usage was reported."
+    assert shown[1] == ""
+    assert [line.split()[0] for line in shown[3:]] == ["1", "2"]
+    assert " 0 " not in "".join(shown[3:])
 
 
 def test_a_session_without_calls_says_so(run, tmp_path):

@@ -100,7 +100,8 @@ def test_the_page_shows_series_verdicts_diffs_and_segments(run):
     assert page.count("<section id=") == 10
     assert "Broke: the tools changed. 0 of " in page
     assert "-  &quot;description&quot;: &quot;Search the documents.&quot;," in page
-    assert "tools_changed (proven), unplanned" in page
+    assert "<td>proven</td><td>tools_changed</td>" in page
+    assert "Where: segment 1 of 8, tools: search, after 39 equal" in page
     assert page.count("return sum(item.price for item in items)") == 60
     assert "message 2 · tool · " in page
     assert "cache marker, 5m, header" in page
@@ -321,7 +322,7 @@ def test_no_half_of_a_secret_is_left_where_only_the_spelling_changed(run, tmp_pa
     store.close()
     page = exported(run, "--format", "html", store=path)
 
-    assert "history_changed (proven)" in page
+    assert "<td>proven</td><td>history_changed</td>" in page
     for piece in ("Qm9ndXMt", "Nz-AbCdEfGh"):
         assert piece not in page
     assert "[masked api-key 32+] \\u00e9&quot;" in page

@@ -6,7 +6,7 @@ from barograph.audit.differences import Difference, diff_calls
 from barograph.audit.reading import LoggedCall, LoggedSession, Outcome, read_session
 from barograph.core.events import Usage
 from barograph.core.model import Codec
-from barograph.core.verdict import Verdict
+from barograph.core.verdict import Cause, Verdict
 from barograph.simulator.prices import cost_usd
 from barograph.store.protocol import Store
 
@@ -56,6 +56,11 @@ class CallRow(Struct, frozen=True, kw_only=True):
     request_id: str | None = None
     verdict: Verdict | None = None
     provider_reason: str | None = None
+
+    @property
+    def cause(self) -> Cause | None:
+        """Why the cache held or did not, in a word."""
+        return self.verdict.cause if self.verdict else None
 
 
 class Totals(Struct, frozen=True, kw_only=True):

@@ -1,14 +1,18 @@
 """A table of many rows, quickly: plain columns, the least needed of them left out where narrow."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import click
+
+from barograph.cli._text import clip
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Row = TypeVar("Row")
+_GAP: Final = "  "
+_LEAST_OF_LAST: Final = 24
 
 
 class Column(NamedTuple, Generic[Row]):
@@ -17,8 +21,8 @@ class Column(NamedTuple, Generic[Row]):
     Attributes:
         name: its head.
         text: the text of a row's cell.
-        need: columns of the lowest need are left out first; those of 0 never. On a terminal a
-            column without a single cell is not shown at all.
+        need: columns of the highest need find room first; those of 0 and the last are always
+            there. On a terminal a column without a single cell is not shown at all.
         is_left: whether it is set to the left.
     """
 
@@ -34,42 +38,58 @@ def print_grid(
     rows: Sequence[Row],
     style_of: Callable[[Row], str],
 ) -> list[str]:
-    """Print rows, their last column in the colour of the row; return the columns left out."""
+    """Print rows, their last column in the colour of the row; return the columns left out.
+
+    On a terminal the last column is cut to the room that the others leave.
+    """
     cells = {column.name: [column.text(row) for row in rows] for column in columns}
-    kept, left_out = _fit(console, columns, cells)
-    widths = [max(_width(text) for text in (c.name, *cells[c.name])) for c in kept]
+    widths = {c.name: max(map(_width, (c.name, *cells[c.name]))) for c in columns}
+    kept, room = (list(columns), None)
+    if console.is_terminal:
+        kept, room = _fit(columns, cells, widths, console.width)
+    *others, last = kept
     has_style = console.is_terminal and not console.no_color
-    heads = [_set(c.name, width, c) for c, width in zip(kept, widths, strict=True)]
-    lines = ["  ".join(heads).rstrip()]
+    lines = [_line([*(_set(c.name, widths[c.name], c) for c in others), last.name])]
     if has_style:
         lines[0] = click.style(lines[0], bold=True)
     for index, row in enumerate(rows):
-        texts = [
-            _set(cells[c.name][index], width, c) for c, width in zip(kept, widths, strict=True)
-        ]
-        texts[-1] = texts[-1].rstrip()
-        if has_style and texts[-1]:
-            texts[-1] = click.style(texts[-1], fg=style_of(row))
-        lines.append("  ".join(texts).rstrip())
+        text = cells[last.name][index]
+        shown = text if room is None else clip(text, room)
+        if has_style and shown:
+            shown = click.style(shown, fg=style_of(row))
+        texts = (_set(cells[c.name][index], widths[c.name], c) for c in others)
+        lines.append(_line([*texts, shown]))
     click.echo("\n".join(lines))
-    return left_out
+    return [column.name for column in columns if column not in kept and any(cells[column.name])]
+
+
+def say_left_out(names: Iterable[str]) -> None:
+    """Say on stderr which columns a terminal had no room for."""
+    if shown := ", ".join(dict.fromkeys(names)):
+        click.echo(f"Left out for want of room: {shown}. What is piped has all.", err=True)
 
 
 def _fit(
-    console: "Console", columns: Sequence[Column[Row]], cells: dict[str, list[str]]
-) -> tuple[list[Column[Row]], list[str]]:
-    """The columns that the console has room for, and the names of the others."""
-    if not console.is_terminal:
-        return list(columns), []
-    told = [column for column in columns if any(cells[column.name])]
-    kept = list(told)
-    widths = {c.name: 2 + max(map(_width, (c.name, *cells[c.name]))) for c in columns}
-    while sum(widths[c.name] for c in kept) - 2 > console.width:
-        least = min((c for c in kept if c.need), key=lambda c: c.need, default=None)
-        if least is None:
-            break
-        kept.remove(least)
-    return kept, [c.name for c in told if c not in kept]
+    columns: Sequence[Column[Row]],
+    cells: dict[str, list[str]],
+    widths: dict[str, int],
+    width: int,
+) -> tuple[list[Column[Row]], int]:
+    """The columns that a terminal has room for, and how much of it is left to the last."""
+    *others, last = columns
+    told = [column for column in others if any(cells[column.name])]
+    kept = {column.name for column in told if not column.need}
+    room = width - sum(widths[name] + len(_GAP) for name in kept)
+    for column in sorted(told, key=lambda column: column.need, reverse=True):
+        needed = widths[column.name] + len(_GAP)
+        if column.need and room - needed >= min(widths[last.name], _LEAST_OF_LAST):
+            kept.add(column.name)
+            room -= needed
+    return [*(c for c in told if c.name in kept), last], max(room, _LEAST_OF_LAST)
+
+
+def _line(texts: Sequence[str]) -> str:
+    return _GAP.join(texts).rstrip()
 
 
 def _set(text: str, width: int, column: Column[Row]) -> str:

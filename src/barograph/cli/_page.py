@@ -121,7 +121,7 @@ class Page:
         yield "<h2>Series</h2>\n"
         first = series.paths[0].path if series.paths else None
         yield _svg([row for row in series.calls if row.path == first])
-        columns = series_columns()[1:]
+        columns = series_columns(series.calls)[1:]
         heads = ("call", "path", *(column.name for column in columns))
         yield _table(heads, [self._row(row, columns) for row in series.calls])
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from barograph.audit.explain import CallRow
-from barograph.cli._text import clip, count, duration, percent, some, usd
+from barograph.cli._text import clip, count, duration, percent, plain, some, usd
 from barograph.core.divergence import Divergence
 from barograph.core.verdict import Verdict
 
@@ -39,19 +39,25 @@ def cause_in_words(cause: str) -> str:
     return _CAUSES.get(cause, cause)
 
 
-def style_of(row: CallRow) -> str:
-    """How the verdict on a call is shown."""
-    return "red" if row.verdict is None else _STYLES.get(row.verdict.cause, _MISS_STYLE)
+def style_of(cause: str | None) -> str:
+    """How a verdict is shown; a call without one was not answered."""
+    return "red" if cause is None else _STYLES.get(cause, _MISS_STYLE)
 
 
 def short_verdict(row: CallRow) -> str:
     """The verdict on a call in a few words, for a table."""
     verdict = row.verdict
     if verdict is None:
-        return clip(f"{row.outcome}: {row.error}", 60) if row.error else row.outcome
+        return plain(clip(f"{row.outcome}: {row.error}", 60)) if row.error else row.outcome
     if verdict.cause in _STYLES:
         return verdict.cause
     return f"{verdict.cause} ({verdict.evidence})"
+
+
+def unreported_in_words(calls: int) -> str:
+    """How many calls no figure tells of."""
+    verb = "counts" if calls == 1 else "count"
+    return f"{some(calls, 'call')} reported no usage and {verb} nowhere."
 
 
 def tokens_in_words(row: CallRow) -> str:

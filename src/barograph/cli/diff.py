@@ -101,7 +101,7 @@ def _print_head(
     else:
         out.say(console, ("The later request does not begin with the earlier one.", "yellow"))
     if row is not None:
-        out.say(console, (headline(row), style_of(row)))
+        out.say(console, (headline(row), style_of(row.cause)))
     console.print()
     for change in found.parameters:
         before, after = (clip(text, 100) or "(absent)" for text in (change.before, change.after))

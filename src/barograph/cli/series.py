@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from barograph.audit.series import Figures, Series, SeriesRow
     from barograph.cli._grid import Column
 
-_STYLES = {"held": "green", "cold_start": "cyan", "planned_fold": "cyan"}
-
 
 @click.command(
     cls=BarographCommand,
@@ -73,9 +71,10 @@ def series_fields(series: "Series") -> dict[str, object]:
 
 def _print(console: "Console", series: "Series") -> None:
     from barograph.cli import _output as out
+    from barograph.cli._grid import say_left_out
 
     _print_head(console, series)
-    left_out: dict[str, None] = {}
+    left_out: list[str] = []
     by_path: dict[str | None, list[SeriesRow]] = {}
     for row in series.calls:
         by_path.setdefault(row.path, []).append(row)
@@ -86,30 +85,28 @@ def _print(console: "Console", series: "Series") -> None:
             out.say(console, (f"{figures.path}", "bold"), f" · {_sizes(figures)}")
         if index == 0 and console.is_terminal:
             _print_chart(console, rows)
-        left_out |= dict.fromkeys(_print_rows(console, rows))
-    if left_out:
-        names = ", ".join(left_out)
-        click.echo(f"Left out for want of room: {names}; --csv has all columns.", err=True)
+        left_out += _print_rows(console, rows)
+    say_left_out(left_out)
 
 
 def _print_head(console: "Console", series: "Series") -> None:
     from barograph.cli import _output as out
     from barograph.cli._text import count, percent, some, usd
+    from barograph.cli._words import unreported_in_words
 
     total, guess = series.total, series.is_guess
     if not total.calls:
         out.say(console, f"Session {series.session} has no calls yet.")
         return
-    out.say(
-        console,
-        (f"{some(total.calls, 'call')} of session {series.session}", "bold"),
-        f": hit ratio {percent(total.hit_ratio)}, {usd(total.cost_usd, is_estimate=guess)}",
-        _saved(total, is_guess=guess),
-    )
+    title = (f"{some(total.calls, 'call')} of session {series.session}", "bold")
+    if total.sum_input_tokens is None:
+        out.say(console, title, ": no usage was reported.")
+        return
+    cost = usd(total.cost_usd, is_estimate=guess)
+    ratio = f": hit ratio {percent(total.hit_ratio)}, {cost}"
+    out.say(console, title, ratio, _saved(total, is_guess=guess))
     if total.unreported:
-        verb = "counts" if total.unreported == 1 else "count"
-        calls = some(total.unreported, "call")
-        out.say(console, f"{calls} reported no usage and {verb} nowhere.")
+        out.say(console, unreported_in_words(total.unreported))
     out.say(console, f"Input {_sizes(total)}.")
     planned = total.breaks - total.unplanned_breaks
     if total.unplanned_breaks:
@@ -160,22 +157,9 @@ def _print_chart(console: "Console", rows: Sequence["SeriesRow"]) -> None:
 
 def _print_rows(console: "Console", rows: Sequence["SeriesRow"]) -> list[str]:
     from barograph.cli._grid import print_grid
+    from barograph.cli._words import style_of
 
-    return print_grid(console, series_columns(), rows, _style_of)
-
-
-def _style_of(row: "SeriesRow") -> str:
-    return "red" if row.cause is None else _STYLES.get(row.cause, "yellow")
-
-
-def _cache(row: "SeriesRow") -> str:
-    """Cause and evidence, and whether a break was planned."""
-    if row.cause is None:
-        return row.outcome
-    shown = row.cause if row.cause in _STYLES else f"{row.cause} ({row.evidence})"
-    if row.planned is None:
-        return shown
-    return f"{shown}, {'planned' if row.planned else 'unplanned'}"
+    return print_grid(console, series_columns(rows), rows, lambda row: style_of(row.cause))
 
 
 def _pressure(row: "SeriesRow") -> str:
@@ -186,8 +170,8 @@ def _pressure(row: "SeriesRow") -> str:
     return f"{about}{row.pressure * 100:.1f} %"
 
 
-def series_columns() -> "list[Column[SeriesRow]]":
-    """What a table of calls shows, the call first; the rest as much as there is room for."""
+def series_columns(rows: Sequence["SeriesRow"]) -> "list[Column[SeriesRow]]":
+    """What a table of these calls shows, the call first; the rest as there is room for."""
     from barograph.cli._grid import Column
     from barograph.cli._text import count, duration, moment, percent, usd
 
@@ -200,24 +184,28 @@ def series_columns() -> "list[Column[SeriesRow]]":
     def price(row: "SeriesRow", value: float | None) -> str:
         return usd(value, is_estimate=row.priced_as == "unknown")
 
+    # most sessions write entries of one lifetime only
+    needs_hours = 13 if any(row.write_1h_tokens for row in rows) else 1
+    needs_minutes = 13 if needs_hours == 1 or any(row.write_5m_tokens for row in rows) else 1
     return [
         Column("call", lambda row: str(row.call)),
-        Column("turn", lambda row: f"{row.turn}.{row.round}", 8),
+        Column("turn", lambda row: f"{row.turn}.{row.round}", 7),
         Column("time (UTC)", lambda row: moment(row.at).removesuffix(" UTC"), 3),
-        Column("gap", lambda row: seconds(row.gap_seconds), 6),
-        Column("input", lambda row: tokens(row.input_total_tokens), 11),
+        Column("gap", lambda row: seconds(row.gap_seconds), 5),
+        Column("input", lambda row: tokens(row.input_total_tokens), 9),
         Column("read", lambda row: tokens(row.read_tokens), 13),
-        Column("write 5m", lambda row: tokens(row.write_5m_tokens), 12),
-        Column("write 1h", lambda row: tokens(row.write_1h_tokens), 9),
+        Column("write 5m", lambda row: tokens(row.write_5m_tokens), needs_minutes),
+        Column("write 1h", lambda row: tokens(row.write_1h_tokens), needs_hours),
         Column("uncached", lambda row: tokens(row.uncached_tokens), 12),
-        Column("output", lambda row: tokens(row.output_tokens), 10),
-        Column("hit", lambda row: percent(row.hit_ratio), 7),
+        Column("output", lambda row: tokens(row.output_tokens), 11),
+        Column("hit", lambda row: percent(row.hit_ratio), 6),
         Column("window", _pressure, 12),
         Column("expected", lambda row: tokens(row.expected_tokens), 4),
-        Column("lost", lambda row: count(row.lost_tokens) if row.lost_tokens else "", 11),
+        Column("lost", lambda row: count(row.lost_tokens) if row.lost_tokens else "", 8),
         Column("cost", lambda row: price(row, row.cost_usd), 11),
         Column("no cache", lambda row: price(row, row.cost_uncached_usd), 2),
-        Column("latency", lambda row: seconds(row.latency_seconds), 5),
+        Column("latency", lambda row: seconds(row.latency_seconds), 10),
         Column("tries", lambda row: str(row.attempts), 1),
-        Column("cache", _cache, 0, is_left=True),
+        Column("evidence", lambda row: row.evidence or "", 3, is_left=True),
+        Column("cache", lambda row: row.cause or row.outcome, is_left=True),
     ]

@@ -157,7 +157,7 @@ def _print_head(
     out.label(console, "call", outcome_in_words(row), "" if row.outcome == "answered" else "red")
     if row.outcome == "answered":
         out.label(console, "tokens", tokens_in_words(row))
-        out.label(console, "cache", headline(row), style_of(row))
+        out.label(console, "cache", headline(row), style_of(row.cause))
     if plan.foreign_breakpoints:
         out.label(console, "markers", f"{count(plan.foreign_breakpoints)} of the caller taken off")
 

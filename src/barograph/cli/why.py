@@ -1,5 +1,6 @@
 """`barograph why`: why the cache held or did not."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,7 @@ def _print_session(console: "Console", name: str, rows: list["CallRow"]) -> None
     from barograph.audit.explain import total
     from barograph.cli import _output as out
     from barograph.cli._text import count, percent, some, usd
+    from barograph.cli._words import unreported_in_words
 
     totals = total(rows)
     out.say(
@@ -63,7 +65,7 @@ def _print_session(console: "Console", name: str, rows: list["CallRow"]) -> None
         f": hit ratio {percent(totals.hit_ratio)}, {usd(totals.cost_usd)}",
     )
     if totals.unreported:
-        out.say(console, f"{some(totals.unreported, 'call')} reported no usage and count nowhere.")
+        out.say(console, unreported_in_words(totals.unreported))
     if totals.unplanned_breaks:
         breaks, price = some(totals.unplanned_breaks, "unplanned break"), usd(totals.break_usd)
         paid = f"{breaks}: {count(totals.lost_tokens)} tokens paid again, {price} more."
@@ -88,38 +90,33 @@ def _print_worst(console: "Console", name: str, rows: list["CallRow"]) -> None:
 
 
 def _print_table(console: "Console", rows: list["CallRow"]) -> None:
-    from barograph.cli import _output as out
-    from barograph.cli._text import count, percent, usd
+    from barograph.cli._grid import Column, print_grid, say_left_out
+    from barograph.cli._text import count, percent, plain, usd
     from barograph.cli._words import short_verdict, style_of
 
+    def tokens(name: str) -> "Callable[[CallRow], str]":
+        return lambda row: "?" if row.usage is None else count(getattr(row.usage, name))
+
+    def lost(row: "CallRow") -> str:
+        tokens = row.verdict.lost_tokens if row.verdict else None
+        return count(tokens) if tokens else ""
+
     has_paths = len({row.path for row in rows}) > 1
-    paths = [("path", "left")] if has_paths else []
-    figures = ("turn", "read", "write", "uncached", "out", "hit", "cost", "lost")
-    table = out.new_table(
-        ("call", "right"), *paths, *((name, "right") for name in figures), ("cache", "left")
-    )
-    for row in rows:
-        usage, verdict = row.usage, row.verdict
-        parts: tuple[int | None, ...] = (None,) * 4
-        if usage is not None:
-            parts = (
-                usage.read_tokens,
-                usage.write_tokens,
-                usage.uncached_tokens,
-                usage.output_tokens,
-            )
-        lost = verdict.lost_tokens if verdict else None
-        table.add_row(
-            str(row.call),
-            *([out.cell(row.path)] if has_paths else []),
-            f"{row.turn}.{row.round}",
-            *("?" if part is None else count(part) for part in parts),
-            percent(row.hit_ratio),
-            usd(row.cost_usd, is_estimate=row.priced_as == "unknown"),
-            count(lost) if lost else "",
-            out.cell(short_verdict(row), style_of(row)),
-        )
-    out.print_table(console, table)
+    paths: list[Column[CallRow]] = [Column("path", lambda row: plain(row.path), 6, is_left=True)]
+    columns: list[Column[CallRow]] = [
+        Column("call", lambda row: str(row.call)),
+        *(paths if has_paths else []),
+        Column("turn", lambda row: f"{row.turn}.{row.round}", 2),
+        Column("read", tokens("read_tokens"), 7),
+        Column("write", tokens("write_tokens"), 5),
+        Column("uncached", tokens("uncached_tokens"), 4),
+        Column("out", tokens("output_tokens"), 1),
+        Column("hit", lambda row: percent(row.hit_ratio), 3),
+        Column("cost", lambda row: usd(row.cost_usd, is_estimate=row.priced_as == "unknown"), 8),
+        Column("lost", lost, 9),
+        Column("cache", short_verdict, is_left=True),
+    ]
+    say_left_out(print_grid(console, columns, rows, lambda row: style_of(row.cause)))
 
 
 def _print_call(console: "Console", name: str, row: "CallRow") -> None:
@@ -134,7 +131,7 @@ def _print_call(console: "Console", name: str, row: "CallRow") -> None:
 
     verdict = row.verdict
     out.say(console, (f"Call {row.call} of session {name}", "bold"), " · ", row.path)
-    out.say(console, (headline(row), f"bold {style_of(row)}"))
+    out.say(console, (headline(row), f"bold {style_of(row.cause)}"))
     console.print()
     if verdict is not None:
         for label, text in evidence_of(verdict):
