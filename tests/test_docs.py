@@ -27,6 +27,7 @@ from barograph.core import (
     errors,
     events,
     ingest,
+    masking,
     parts,
     policy,
     texts,
@@ -221,6 +222,14 @@ def generated_repairs() -> str:
     )
     lines = [f"| {known} | `{text}` |" for known, text in rows]
     return "\n".join(["| What the log knows | Text |", "|---|---|", *lines]) + "\n"
+
+
+def generated_masks() -> str:
+    lines = [
+        f"| `{rule.name}` | {rule.what}{'; with `--mask-emails`' if rule.optional else ''} |"
+        for rule in masking.RULES
+    ]
+    return "\n".join(["| Kind | What is masked |", "|---|---|", *lines]) + "\n"
 
 
 def generated_policy() -> str:

@@ -24,6 +24,8 @@ MORE = {
         "glpat-abcdefghij0123456789",
         "AIzaSyA0123456789abcdefghijklmnopqrstuv",
         "xoxb-123456789012-abcdefABCDEF",
+        "xapp-1-A012345-6789-abcdef",
+        "GOCSPX-abcdefghijABCDEFGHIJ",
         "sk_live_0123456789abcdefABCD",
         "hf_abcdefghijABCDEFGHIJ0123",
         "npm_0123456789abcdefghijABCDEFGHIJ012345",
@@ -34,6 +36,8 @@ MORE = {
     "bearer": [
         "Authorization: Basic dXNlcjpwYXNzd29yZDEyMw==",
         '"authorization": "Token abc123def456"',
+        "Authorization: Bearer abcdefghijkl.mnopqrstuv",
+        "authorization: apikey correcthorsebattery",
     ],
     "named": [
         "API_KEY=abc123def456ghi",
@@ -44,7 +48,11 @@ MORE = {
         'apiKey => "abc123def456"',
         r"{\"password\": \"hunter2hunter2\"}",
     ],
-    "url-password": ["https://user:s3cr3t!pass@host/path"],
+    "url-password": [
+        "https://user:s3cr3t!pass@host/path",
+        "redis://:tr0ub4dor@host:6379/0",
+        "postgres://app:tr0ub@dor@host/db",
+    ],
     "private-key": [
         "-----BEGIN OPENSSH PRIVATE KEY-----\n" + "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAE\n" * 8,
         PGP_KEY,
@@ -174,6 +182,7 @@ def test_values_keep_their_shape_and_names(value):
         "A task-force, a desk-side and a risk-averse one.",
         "token = read_the_next_one(stream)",
         "Bearer of bad internationalization news",
+        "Authorization: Bearer <token>",
         "-----BEGIN PRIVATE KEY----- is how such a file begins.",
         "b2:" + "0123456789abcdef" * 4,
         "toolu_01A09q90qw90lq917835lq9",

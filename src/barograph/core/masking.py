@@ -101,16 +101,29 @@ RULES: Final = (
         name="api-key",
         what=(
             "keys of a known form: Anthropic and OpenAI (`sk-`), GitHub, GitLab, Google, Slack, "
-            "Stripe, Hugging Face, npm, PyPI, SendGrid"
+            "Stripe, Hugging Face, npm, PyPI, SendGrid; Google's client secrets"
         ),
         begins=(
             *("sk-", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "AIza"),
-            *("xox", "sk_live_", "sk_test_", "rk_live_", "rk_test_", "hf_", "npm_", "pypi-", "SG."),
+            *(
+                "xox",
+                "xapp-",
+                "GOCSPX-",
+                "sk_live_",
+                "sk_test_",
+                "rk_live_",
+                "rk_test_",
+                "hf_",
+                "npm_",
+                "pypi-",
+                "SG.",
+            ),
         ),
         pattern=(
             rf"{_BEGINS}(?:sk-[A-Za-z0-9_-]{{16,}}|gh[opsur]_[A-Za-z0-9]{{20,}}"
             r"|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|AIza[A-Za-z0-9_-]{30,}"
-            r"|xox[abeoprs]-[A-Za-z0-9-]{10,}|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"
+            r"|xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}|GOCSPX-[A-Za-z0-9_-]{16,}"
+            r"|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"
             r"|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{30,}"
             r"|SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,})"
         ),
@@ -118,11 +131,15 @@ RULES: Final = (
     ),
     Rule(
         name="bearer",
-        what="what follows `Bearer`, or `Basic` after `Authorization:`",
+        what=(
+            "what follows `Bearer` and has a letter and a digit in it; after `Authorization:`, "
+            "what follows `Bearer`, `Basic`, `Token`, `ApiKey` or `Negotiate`, whatever it is"
+        ),
         begins=_cased("bearer", "authorization"),
         pattern=(
-            r"(?i:bearer|authorization\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?(?:basic|token))\s{1,4}"
-            rf"{_MIXED}(?P<secret>{_BASE64}{{12,}})"
+            r"(?:(?i:authorization\\*[\"']?\s{0,4}[:=]\s{0,4}\\*[\"']?"
+            r"(?:bearer|basic|token|apikey|negotiate)\s{1,4})"
+            rf"|(?i:bearer)\s{{1,4}}{_MIXED}(?={_BASE64}{{12,}}))(?P<secret>{_BASE64}{{8,}})"
         ),
         example="Bearer 8f3kQ0vTzR5yW2bN7mX4",
     ),
@@ -130,7 +147,7 @@ RULES: Final = (
         name="url-password",
         what="the password in `scheme://user:password@host`",
         begins=("://",),
-        pattern=r"://[^\s/:@\"'\\\[\]]{1,64}:(?P<secret>[^\s/@\"'\\\[\]]{3,256})(?=@)",
+        pattern=r"://[^\s/:@\"'\\\[\]]{0,64}:(?P<secret>[^\s/\"'\\\[\]]{3,256})(?=@)",
         example="postgres://app:tr0ub4dor@db.internal/app",
     ),
     Rule(
