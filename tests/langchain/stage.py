@@ -10,6 +10,7 @@ from langchain_core.tools import tool
 
 from barograph.audit.limits import reuse_ceilings
 from barograph.audit.score import _prompts, broken_requests, most_breakpoints
+from barograph.audit.verify import verify_session
 from barograph.core.canonical import canonical_json
 from barograph.core.events import RequestSent, SessionOpened
 from barograph.core.readback import read_requests
@@ -107,6 +108,14 @@ def prove(store, session, exchanges, *, breaks=0):
     ceilings = reuse_ceilings(_prompts(exchanges), minimum_tokens=1024)
     assert [each.usage.read_tokens for each in exchanges] == list(ceilings)
     return requests
+
+
+def prove_sound(store, session, exchanges):
+    """The provider took every request, and the log holds each: exact, derived, nothing found."""
+    assert [each.status for each in exchanges] == [200] * len(exchanges)
+    report = verify_session(store, session)
+    assert report.findings == ()
+    assert report.requests == report.exact == report.derived == len(exchanges)
 
 
 def records(store, session):

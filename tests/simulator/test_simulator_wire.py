@@ -97,3 +97,9 @@ def test_the_deltas_put_together_are_the_content():
 def test_long_content_comes_in_several_deltas():
     deltas = [event for event in events(message()) if event["type"] == "content_block_delta"]
     assert len(deltas) == 2 + 1 + 3 + 3
+
+
+def test_arguments_that_are_cut_off_are_streamed_as_they_are():
+    call = {"type": "tool_use", "id": "t1", "name": "look", "input": '{"path": "half of'}
+    deltas = [e["delta"] for e in events(message([call])) if e["type"] == "content_block_delta"]
+    assert "".join(delta["partial_json"] for delta in deltas) == '{"path": "half of'

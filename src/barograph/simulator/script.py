@@ -16,7 +16,8 @@ class Reply(Struct, frozen=True, kw_only=True):
     """One answer of a scripted model.
 
     Attributes:
-        content: blocks in wire form, sent as they are; a string stands for one text block.
+        content: blocks in wire form, sent as they are; a string stands for one text block. A call
+            whose input is a string is streamed with these very arguments: they may be cut off.
         stop_reason: as on the wire; by default `tool_use` if a block is one, else `end_turn`.
         output_tokens: tokens billed for it; counted by the simulator's rule if None.
     """

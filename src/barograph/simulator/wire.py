@@ -123,7 +123,8 @@ def _parts(block: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]
         deltas += [{"type": "signature_delta", "signature": block.get("signature", "")}]
         return block | {"thinking": "", "signature": ""}, deltas
     if kind in ("tool_use", "server_tool_use"):
-        text = msgspec.json.encode(block["input"]).decode()
+        given = block["input"]
+        text = given if isinstance(given, str) else msgspec.json.encode(given).decode()
         empty = {"type": "input_json_delta", "partial_json": ""}
         deltas = [empty, *_deltas("input_json_delta", "partial_json", text)]
         return block | {"input": {}}, deltas
