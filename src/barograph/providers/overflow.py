@@ -241,7 +241,7 @@ def _children(
 ) -> Iterator[tuple[str, object, int]]:
     pairs = value.items() if isinstance(value, dict) else ((key, each) for each in value)
     for name, each in islice(pairs, _MOST_PIECES):
-        if name not in _QUOTED:
+        if (name := str(name).lower()) not in _QUOTED:  # botocore writes them in capitals
             yield name, each, depth
 
 

@@ -61,6 +61,7 @@ LIMITED_CODES: Final = frozenset(
         "throttlingexception",  # Bedrock
         "throttling",  # DashScope
         "too_many_requests",  # Azure, gateways
+        "ramp_limit_exceeded",  # Anthropic
     }
 )
 QUOTA_CODES: Final = frozenset(
@@ -69,6 +70,8 @@ QUOTA_CODES: Final = frozenset(
         "billing_hard_limit_reached",  # OpenAI
         "billing_not_active",  # OpenAI
         "billing_error",  # Anthropic
+        "contract_spend_limit_reached",  # Anthropic
+        "enforced_spend_limit_reached",  # Anthropic
     }
 )
 OVERLOADED_CODES: Final = frozenset(
@@ -79,7 +82,12 @@ OVERLOADED_CODES: Final = frozenset(
         "serviceunavailableexception",  # Bedrock
     }
 )
-TOO_LARGE_CODES: Final = frozenset({"request_too_large"})  # Anthropic, with status 413
+TOO_LARGE_CODES: Final = frozenset(
+    {
+        "request_too_large",  # Anthropic, with status 413
+        "request_body_too_large_after_decoding",  # Anthropic
+    }
+)
 TOO_LARGE_NAMES: Final = frozenset(
     {
         "contenttoolargeerror",  # anthropic 2.14
