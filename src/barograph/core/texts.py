@@ -16,3 +16,48 @@ OUTCOME_UNKNOWN: Final = (
 def failed(error: str) -> str:
     """The result of a tool whose body raised."""
     return f"[No result: the tool failed. {error}]"
+
+
+def nudge(*, rounds: int | None, repeats: int | None, digest: str = "") -> str:
+    """A reminder in mid-turn.
+
+    Args:
+        rounds: rounds since the user asked for something; None where they are not the reason.
+        repeats: rounds in a row that were the same; None where there was no stall.
+        digest: the goal and the plan as they stand; empty where neither is known.
+    """
+    said = ["[Note from the system, not from the user."]
+    if repeats is not None:
+        said.append(
+            f"Your last {repeats} rounds made the same tool calls with the same arguments and got "
+            "the same results. Once more is unlikely to help: try another way, or say what stops "
+            "you."
+        )
+    if rounds is not None:
+        said.append(
+            f"You have worked for {rounds} rounds on this request. Before you go on, read your "
+            "instructions and the request again and compare them with what you have done. Do what "
+            "is still missing and nothing else; if nothing is, give your answer."
+        )
+    if digest:
+        said.append(f"The goal and the plan as they stand:\n{digest}")
+    return " ".join(said) + "]"
+
+
+def handed_back(*, rounds: int, repeats: int | None) -> str:
+    """The last words of a turn that is stopped, said to the user in the agent's place.
+
+    Args:
+        rounds: rounds since the user asked for something.
+        repeats: rounds in a row that were the same, where that is the reason; None where the limit
+            of rounds is.
+    """
+    why = (
+        f"after {rounds} rounds, which is the limit for one request"
+        if repeats is None
+        else f"because the last {repeats} rounds made the same tool calls and got the same results"
+    )
+    return (
+        f"[Stopped {why}. This is not a final answer: the work may be unfinished. What was done is "
+        'kept. Answer "continue" to go on from here, or say what to do instead.]'
+    )
