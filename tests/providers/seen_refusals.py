@@ -611,6 +611,82 @@ TOO_LONG = (
         ),
         (2048, 5152, None),
     ),
+    Seen("Perplexity", "overflow", plain("The total length of all messages is too long.")),
+    Seen("Kimi, its other", "overflow", plain("Input token length too long")),
+    Seen(
+        "Kimi, a session",
+        "overflow",
+        plain("Conversation length exceeded. Please start a new session"),
+    ),
+    Seen(
+        "Gemini, its other",
+        "overflow",
+        gemini("Request contains 35000 tokens, which exceeds the limit of 32768"),
+        (32768, 35000, None),
+    ),
+    Seen(
+        "Gemini, its third", "overflow", gemini("Your input context is too long", "INTERNAL", 500)
+    ),
+    Seen("Replicate", "overflow", plain("Input is too long.")),
+    Seen(
+        "LiteLLM's router",
+        "overflow",
+        plain(
+            "litellm.BadRequestError: Context Window exceeded for given call. No models have "
+            "context window large enough for this call."
+        ),
+    ),
+    Seen("Ollama, an empty answer", "overflow", plain("prompt filled the context window", None)),
+    Seen(
+        "llama-cpp-python, by its parameter",
+        "overflow",
+        plain("Requested tokens (5021) exceed n_ctx 4096"),
+        (4096, 5021, None),
+    ),
+    Seen(
+        "an engine's maximum",
+        "overflow",
+        plain("Input is longer than the maximum number of tokens: 5021 > 4096"),
+    ),
+    Seen("in Chinese, input", "overflow", plain("输入长度超过限制")),
+    Seen("in Chinese, context", "overflow", plain("超出上下文限制")),
+    Seen("in Chinese, tokens", "overflow", plain("token数量超过限制")),
+    Seen(
+        "DeepSeek, no output asked for",
+        "overflow",
+        openai(
+            "This model's maximum context length is 65536 tokens. However, you requested 68161 "
+            "tokens (68161 in the messages, 0 in the completion). Please reduce the length of the "
+            "messages or completion.",
+            "invalid_request_error",
+        ),
+        (65536, 68161, None),
+    ),
+    Seen(
+        "DeepSeek, room",
+        "max_tokens_room",
+        openai(
+            "This model's maximum context length is 131072 tokens. However, you requested 131134 "
+            "tokens (122942 in the messages, 8192 in the completion). Please reduce the length of "
+            "the messages or completion.",
+            "invalid_request_error",
+        ),
+        (131072, 122942, 8192),
+    ),
+    Seen(
+        "a gateway of Anthropic, room",
+        "max_tokens_room",
+        plain(
+            "max_tokens: 128000 > context_window: 200000 - input_tokens: 180000 = "
+            "available_tokens: 20000"
+        ),
+        (200000, 180000, 128000),
+    ),
+    Seen(
+        "a gateway, of the request",
+        "overflow",
+        plain("The request is too large for the context window."),
+    ),
     Seen("a gateway, vaguely", "overflow", plain("Too many tokens")),
     Seen("a gateway, in tokens", "overflow", plain("exceeds the limit of 128,000 tokens")),
     Seen(
@@ -823,6 +899,11 @@ NOT_TOO_LONG = (
         "quota",
         anthropic("Extra usage is required for long context requests.", "rate_limit_error", 429),
     ),
+    Seen("a gateway, balance", "quota", plain("insufficient-balance", status=429)),
+    Seen("a gateway, credits", "quota", plain("You are out of credits.", status=429)),
+    Seen("a gateway, its balance", "quota", plain("Your balance is exhausted.", status=403)),
+    Seen("a plan", "quota", plain("Monthly limit reached", status=429)),
+    Seen("a queue", "rate_limited", plain("The queue is too long, try again later.")),
     Seen("DeepSeek, balance", "quota", openai("Insufficient Balance", status=402)),
     Seen(
         "OpenRouter, credits",
@@ -985,6 +1066,20 @@ NOT_TOO_LONG = (
     ),
     Seen("a token of another kind", "other", plain("Invalid token: it has expired", status=401)),
     Seen("tokens of another kind", "other", plain("Token limit exceeded", status=401)),
+    Seen(
+        "a gateway, max_tokens of a request",
+        "other",
+        plain("max_tokens in the request exceeds the limit of 8192 tokens"),
+    ),
+    Seen("a context that is busy", "other", plain("context window workers are saturated", 500)),
+    Seen("a context that is fine", "other", plain("The context is large, but acceptable.")),
+    Seen(
+        "OpenAI, a description",
+        "other",
+        openai("Invalid 'tools[0].function.description': string too long."),
+    ),
+    Seen("a parameter of a context", "other", plain("context_length must be a positive integer")),
+    Seen("DashScope, max_tokens", "other", plain("Range of max_tokens should be [1, 8192]")),
     Seen("a file", "other", plain("input exceeds maximum file size")),
     Seen("a bare 400", "other", plain("400 status code (no body)")),
     Seen("a context of another kind", "other", plain("context deadline exceeded", status=504)),

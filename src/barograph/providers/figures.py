@@ -32,6 +32,8 @@ _FIGURES: Final = _rows(
     (r"\b<out> tokens for the completion", "SGLang"),
     (r"length is <of> tokens.{0,40}resulted in <in> tokens", "OpenAI"),
     (r"configured limit of <of> tokens.{0,40}resulted in <in> tokens", "OpenAI"),
+    (r"max_tokens: <out> > context_window: <of> - input_tokens: <in>", "gateways of Anthropic"),
+    (r"contains <in> tokens,? which exceeds the limit of <of>", "Gemini"),
     (r"must be <= <of>\. given: <in> `inputs` tokens and <out>", "Text Generation Inference"),
     (r"must have less than <of> tokens\. given: <in>", "Text Generation Inference"),
     (r"\(<in>(?: tokens)?\) exceeds the (?:available|maximum).{0,30}\(<of>", "llama.cpp; Gemini"),
@@ -48,7 +50,7 @@ _FIGURES: Final = _rows(
     (r"prompt cannot exceed <of> - received <in>", "Cohere"),
     (r"input tokens <in> cannot exceed the total tokens limit <of>", "watsonx"),
     (r"max input tokens: <of>, request input token count: <in>", "Bedrock"),
-    (r"requested tokens \(<in>\) exceed context window of <of>", "llama-cpp-python"),
+    (r"requested tokens \(<in>\) exceed (?:context window of|n_ctx) <of>", "llama-cpp-python"),
     (r"\(length <in>\) is longer than the maximum model length of <of>", "vLLM"),
     (r"n_keep: <in>>= n_ctx: <of>", "LM Studio"),
     (r"first <in> tokens when .{0,60}context length of only <of>", "LM Studio"),
@@ -87,9 +89,16 @@ def figures_in(text: str) -> Figures:
         for name, digits in match.groupdict().items():
             if name == "floor":
                 is_floor = is_floor or digits is not None
-            elif name not in found and 0 < (count := int(digits.replace(",", ""))) <= _MOST_TOKENS:
+            elif name not in found and (count := int(digits.replace(",", ""))) <= _MOST_TOKENS:
                 found[name] = count
     most, given, together = found.get("out_"), found.get("in_"), found.get("sum_")
-    if given is None and most is not None and together is not None and together > most:
+    if given is None and most is not None and together is not None:
         given = together - most
-    return Figures(window=found.get("of_"), given=given, most=most, is_floor=is_floor)
+    return Figures(
+        window=_known(found.get("of_")), given=_known(given), most=_known(most), is_floor=is_floor
+    )
+
+
+def _known(count: int | None) -> int | None:
+    """A count, unless it is none that a request or a model can have."""
+    return count if count is not None and count > 0 else None

@@ -1,7 +1,7 @@
 """The words in which providers refuse a request, as data: each row with where it was seen.
 
-All are matched against lower-case text with single spaces and without backslashes. Gaps are bounded
-and never nested, so that a hostile text costs no more than its length.
+All are matched against lower-case text with single spaces and without backslashes. Gaps have a
+bound, so that a hostile text costs no more than its length.
 """
 
 import re
@@ -43,6 +43,7 @@ OVERFLOW_CODES: Final = frozenset(
         "model_max_prompt_tokens_exceeded",  # GitHub Copilot
         "tokens_limit_reached",  # GitHub Models, with status 413
         "prompt_too_long",  # proxies of Anthropic's interface
+        "input_too_long",  # gateways
     }
 )
 LIMITED_NAMES: Final = frozenset(
@@ -131,18 +132,31 @@ OVERFLOW: Final = _rows(
     (r"(?:input|prompt) length.{0,30} exceeds? (?:the )?maximum", "Poolside; DeepInfra"),
     (r"supports only [\d,.]+[km]? context", "Kimi, with status 401"),
     (r"exceed max message tokens", "Ark"),
+    (r"exceeds? n_ctx", "llama.cpp"),
+    (r"contains [\d,]+ tokens,? which exceeds the limit", "Gemini"),
+    (r"conversation length exceeded", "Kimi"),
+    (r"(?:input|prompt) is longer than the maximum", "self-hosted engines"),
+    (r"context window (?:is )?full|filled the context window", "Ollama; gateways"),
+    (r"max_tokens: [\d,]+ > context_window", "gateways of Anthropic"),
     (r"range of input length should be", "DashScope"),
     (r"`inputs` (?:tokens \+|must have less than)", "Text Generation Inference; Together"),
     (r"request body too large for .{0,60} max size: [\d,]+ tokens", "GitHub Models"),
-    (r"(?:input|prompt|conversation) is too (?:long|large) for .{0,30}context", "gateways"),
+    (r"(?:request|prompt|conversation) is too (?:long|large) for .{0,30}context", "gateways"),
     (r"contextwindowexceedederror|context_length_exceeded", "LiteLLM, OpenAI, in a wrapped text"),
-    (r"prompt 超长|超过最大长度|上下文(?:长度)?.{0,10}(?:超|过长)", "Zhipu; gateways in Chinese"),
+    (
+        r"prompt 超长|(?:输入|上下文|token).{0,6}(?:超|过长)|超过最大长度|超出上下文",
+        "Zhipu; in Chinese",
+    ),
 )
 # Words that also serve for rates, for output and for attachments: they count when nothing says so.
 VAGUE: Final = _rows(
     (r"too many tokens", "Cohere; gateways; as often a rate"),
-    (r"token limit exceeded|exceeds? the token limit", "gateways"),
-    (r"exceeds? the limit of [\d,]+ tokens", "gateways"),
+    (r"token limit exceeded|exceeds? (?:the )?token limit", "gateways"),
+    (r"exceeds? the (?:limit|maximum) of [\d,]+ tokens", "gateways"),
+    (
+        r"\b(?:input|prompt|context|conversation|messages|tokens)(?: \w{1,20}){0,4} too long",
+        "Perplexity; Kimi; Gemini; Replicate",
+    ),
     (r"reduce the length of the (?:messages|input|prompt)", "Groq; Cerebras; vLLM; OpenAI"),
     (r"exceeds? the maximum number of tokens", "gateways of Gemini"),
 )
@@ -150,6 +164,7 @@ VAGUE: Final = _rows(
 ROOM: Final = _rows(
     (r"input length and `?max_tokens`? exceed", "Anthropic; Bedrock"),
     (r"`inputs` tokens \+ `max_new_tokens` must be", "Text Generation Inference; Together"),
+    (r"max_tokens: [\d,]+ > context_window", "gateways of Anthropic"),
     (r"max_completion_tokens.{0,4} is too large: .{0,60}context", "vLLM"),
 )
 # A parameter that asks for too much output, whatever the input is.
@@ -159,8 +174,7 @@ OUTPUT: Final = _rows(
     (r"(?:completion|output) tokens?\b", "OpenAI; Anthropic; Gemini"),
 )
 INPUT: Final = _rows(
-    (r"\b(?:inputs?|prompts?|messages|conversation|history|request has)\b", "all"),
-    (r"in (?:the|your) request", "MiniMax"),
+    (r"\b(?:inputs?|input_tokens|prompts?|messages|conversation|request has)\b", "all"),
 )
 
 LIMITED: Final = _rows(
@@ -177,8 +191,9 @@ LIMITED: Final = _rows(
 QUOTA: Final = _rows(
     (r"quota", "OpenAI; Gemini"),
     (r"billing", "OpenAI; Anthropic"),
-    (r"credit balance|insufficient (?:credits?|balance|funds)|requires more credits", "all"),
-    (r"usage limits?\b|extra usage is required", "Anthropic"),
+    (r"insufficient[ _-](?:credits?|balance|funds)|out[ _]of[ _](?:credits|budget)", "all"),
+    (r"credit balance|balance is exhausted|requires more credits", "Anthropic; OpenRouter"),
+    (r"usage limits?\b|monthly limit|extra usage is required", "Anthropic; plans"),
 )
 OVERLOADED: Final = _rows(
     (r"overloaded", "Anthropic; OpenAI"),
