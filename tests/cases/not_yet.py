@@ -45,7 +45,7 @@ NOT_YET = (
     Capability(
         "bound",
         "tool results enter the surface whole",
-        "barograph.core.bounds",
+        "barograph.core.policy:max_result_chars",
         blocks=_words("op:bound"),
         touches=_words("setting:max_result_chars setting:aggregate_result_chars"),
         properties=_words(

@@ -12,6 +12,10 @@ OUTCOME_UNKNOWN: Final = (
     "check before you rely on its effect or call it again.]"
 )
 
+MARK_OPENS: Final = "⟦"
+MARK_CLOSES: Final = "⟧"
+"""Every marker of ours stands between these. An index never holds them, so it cannot end early."""
+
 
 def failed(error: str) -> str:
     """The result of a tool whose body raised."""
@@ -61,3 +65,30 @@ def handed_back(*, rounds: int, repeats: int | None) -> str:
         f"[Stopped {why}. This is not a final answer: the work may be unfinished. What was done is "
         'kept. Answer "continue" to go on from here, or say what to do instead.]'
     )
+
+
+def left_out(omitted_chars: int, total_chars: int, cap_chars: int, handle: str) -> str:
+    """What stands where the middle of a long tool result was."""
+    return (
+        f"\n{MARK_OPENS}{omitted_chars:,} of {total_chars:,} characters are left out here "
+        f"(limit {cap_chars:,}). {read_original(handle)} shows them.{MARK_CLOSES}\n"
+    )
+
+
+def stubbed(omitted_chars: int, total_chars: int, index: str, handle: str) -> str:
+    """What stands where the middle of an old tool result was: an index of what it holds."""
+    holding = f"; they hold:\n{index}\n" if index else ". "
+    return (
+        f"\n{MARK_OPENS}{omitted_chars:,} of {total_chars:,} characters left out{holding}"
+        f"{read_original(handle)} shows them.{MARK_CLOSES}\n"
+    )
+
+
+def binary_left_out(what: str, size: str, handle: str) -> str:
+    """What stands for an image, a document or encoded bytes."""
+    return f"{MARK_OPENS}{what}, {size}, left out. {read_original(handle)} has it.{MARK_CLOSES}"
+
+
+def read_original(handle: str) -> str:
+    """How to ask for the whole of what a marker stands for."""
+    return f'read_original("{handle}", ...)'
