@@ -3,7 +3,7 @@ import time
 from base64 import b64encode
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barograph.core.bounds import bound_parts, bound_text
@@ -54,6 +54,7 @@ def test_a_text_within_its_cap_is_not_touched(text, cap_chars):
         assert bound(text, cap_chars) == text
 
 
+@settings(deadline=None)
 @given(st.lists(CLUSTERS, min_size=80, max_size=400), st.integers(5, 260))
 def test_no_cut_parts_a_character(clusters, cap_chars):
     text = "".join(clusters)
@@ -64,9 +65,8 @@ def test_no_cut_parts_a_character(clusters, cap_chars):
         places.add(at)
     assert text.startswith(head)
     assert text.endswith(tail)
-    parted_flags = "🇩🇪🇩🇪" in text  # where flags touch, every second place is a cut
-    assert len(head) in places or parted_flags
-    assert len(text) - len(tail) in places or parted_flags
+    assert len(head) in places
+    assert len(text) - len(tail) in places
 
 
 def test_a_cap_below_the_marker_leaves_a_plain_head():
@@ -169,3 +169,4 @@ def test_the_time_to_bound_is_linear_whatever_the_text_repeats(unit):
 
     few, many = (min(seconds(chars) for _ in range(3)) for chars in (200_000, 400_000))
     assert many < 3.2 * few + 0.02
+    assert many < 0.3

@@ -12,11 +12,10 @@ gives the same stub. A stub is not stubbed again. No text of a tool can end our 
 import re
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
 from barograph.core import texts
-from barograph.core.canonical import clean_text
+from barograph.core.canonical import clean_text, dump_json, parse_json
 from barograph.core.factindex import build_index, expand_index
 from barograph.core.facts import facts_in, rank
 from barograph.core.graphemes import cut_after, cut_before
@@ -107,11 +106,11 @@ def stub_json(arguments: str, *, handle: str, shape: StubShape = DEFAULT) -> str
         handle: what the original is read back by.
         shape: how much to keep of each long text.
     """
-    try:
-        value = msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, RecursionError):
+    value = parse_json(arguments)
+    stubbed = _stubbed(value, handle, shape)
+    if stubbed == value:
         return None
-    stub = msgspec.json.encode(_stubbed(value, handle, shape)).decode()
+    stub = clean_text(dump_json(stubbed).decode("utf-8", "surrogatepass"))
     return stub if len(stub) <= len(arguments) * MOST_KEPT_RATIO else None
 
 
