@@ -3,7 +3,7 @@ import time
 from base64 import b64encode
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from barograph.core.bounds import bound_parts, bound_text
@@ -48,6 +48,7 @@ def test_bounding_twice_is_bounding_once(text, cap_chars):
 
 
 @given(TEXTS, CAPS)
+@example("x" * 500, 500)
 def test_a_text_within_its_cap_is_not_touched(text, cap_chars):
     assert bound(text, len(text)) == bound(text, 0) == text
     if len(text) <= cap_chars:

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 Kind: TypeAlias = Literal["error", "exit", "place", "path", "url", "id", "name", "value"]
 
@@ -34,13 +33,11 @@ class Fact(Struct, frozen=True, kw_only=True):
             number given to a name.
         text: as it stands in the text.
         start_chars: where it stands first.
-        count: how often it stands there.
     """
 
     kind: Kind
     text: str
     start_chars: int
-    count: int = 1
 
 
 _ANSI: Final = r"\x1b\[[0-9;]{0,16}[A-Za-z]"
@@ -94,13 +91,15 @@ def facts_in(text: str) -> tuple[Fact, ...]:
     >>> [(fact.kind, fact.text) for fact in facts_in("src/app.py:12: call max_depth(root)")]
     [('path', 'src/app.py'), ('place', 'src/app.py:12'), ('name', 'max_depth')]
     """
-    found: dict[str, Fact] = {}
-    for kind, piece, start in _pieces(text):
-        if piece in found:
-            found[piece] = replace(found[piece], count=found[piece].count + 1)
-        elif len(piece) <= MOST_CHARS:
-            found[piece] = Fact(kind=kind, text=piece, start_chars=start)
-    return tuple(sorted(found.values(), key=lambda fact: (fact.start_chars, fact.text)))
+    first: dict[str, Piece] = {}
+    for piece in _pieces(text):
+        first.setdefault(piece[1], piece)
+    facts = (
+        Fact(kind=kind, text=piece, start_chars=start)
+        for kind, piece, start in first.values()
+        if len(piece) <= MOST_CHARS
+    )
+    return tuple(sorted(facts, key=lambda fact: (fact.start_chars, fact.text)))
 
 
 Piece: TypeAlias = tuple[Kind, str, int]
@@ -142,19 +141,13 @@ def _error_lines(text: str) -> Iterator[Piece]:
 
 def _word(text: str, word: str, start: int) -> Iterator[Piece]:
     core = word.rstrip("./+#~@-")
-    if "/" in core:
-        context = _IN_CONTEXT.match(core)
-        path = context.group(1) if context else core
-        skipped = len(path) - len(path.lstrip("-+#")) if path[0] in "-+#" else 0
-        path = path[skipped:]
-        if _is_path(path):
-            yield "path", path, start + skipped
-            yield from _place(text, path, start + skipped)
-            return
-    elif _is_file(core):
-        core, skipped = core.lstrip("-+#"), len(core) - len(core.lstrip("-+#"))
-        yield "path", core, start + skipped
-        yield from _place(text, core, start + skipped)
+    path = core.lstrip("-+#")
+    if "/" in path and (context := _IN_CONTEXT.match(path)):
+        path = context.group(1)
+    if _is_path(path):
+        start += len(core) - len(core.lstrip("-+#"))
+        yield "path", path, start
+        yield from _place(text, path, start)
         return
     bare = core.lstrip("./+#~@-")
     shift = start + len(core) - len(bare)
@@ -175,6 +168,8 @@ def _place(text: str, path: str, start: int) -> Iterator[Piece]:
 def _is_path(word: str) -> bool:
     if word.startswith("//") or "://" in word:
         return False
+    if "/" not in word:
+        return _is_file(word)
     segments = [segment for segment in word.split("/") if segment.strip(".~")]
     if not segments or not any(c.isalpha() for c in word):
         return False
