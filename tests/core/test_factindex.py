@@ -43,6 +43,18 @@ def test_an_index_keeps_to_its_budget(paths, budget_chars):
     assert len(build_index(facts_of(*paths), budget_chars=budget_chars)) <= budget_chars
 
 
+def test_braces_are_paid_for():
+    facts = facts_of("q/a/x", "q/a/y", "q/b/x", "q/b/y", "r/a/x", "r/a/y", "r/b/x", "r/b/y")
+    for budget_chars in range(90):
+        assert len(build_index(facts, budget_chars=budget_chars)) <= budget_chars
+
+
+def test_the_first_facts_get_in_and_all_stand_in_the_order_of_the_text():
+    facts = facts_of("src/deep/a.py", "src/b.py", "src/c.py")
+    assert build_index(facts[::-1], budget_chars=20) == "src/{b.py c.py}"
+    assert build_index(facts[::-1], budget_chars=99) == "src/{deep/a.py b.py c.py}"
+
+
 @given(st.text(max_size=300), st.integers(0, 200))
 def test_an_index_of_any_text_keeps_to_its_budget(text, budget_chars):
     facts = [*rank(facts_in(text)), *facts_of(text, kind="error"), *facts_of(text[::-1], kind="id")]

@@ -34,7 +34,7 @@ def found(text):
         ),
         ("maxDepth and max_depth", [("name", "maxDepth"), ("name", "max_depth")]),
         ("os.MkdirAll(x)", [("name", "MkdirAll")]),
-        ("self.run_all()", [("name", "run_all")]),
+        ("self.client.run_all()", [("name", "run_all")]),
         ("process.env.HOME", [("name", "process.env.HOME")]),
         ("retries = 3", [("value", "retries = 3")]),
         ('"port": 8080,', [("value", 'port": 8080')]),

@@ -58,8 +58,15 @@ def test_what_head_and_tail_show_is_not_said_again():
     assert "max_depths" in stub(text.replace("word ", "max_depths ", 1))
 
 
-def test_a_long_text_has_a_long_index():
-    assert len(stub(LISTING * 4)) > len(stub(LISTING))
+def test_an_index_full_of_facts_may_leave_nothing_to_gain():
+    assert stub(LISTING, index_chars=500) is not None
+    assert stub(LISTING, index_chars=5_000, head_chars=900) is None
+
+
+def test_a_long_text_has_a_long_index_up_to_a_limit():
+    long = "\n".join(f"src/module_{n}.py" for n in range(2_000))
+    assert len(stub(LISTING)) < len(stub(LISTING + long[:5_000])) < len(stub(long))
+    assert len(stub(long, index_most_chars=1_000)) < 1_400
 
 
 @settings(deadline=None)
@@ -141,6 +148,17 @@ def test_a_result_that_pretends_to_be_a_stub_is_stubbed_all_the_same():
     assert stub(fake) is not None
 
 
+def test_a_long_stub_is_not_stubbed_again():
+    made = stub(LISTING * 30)
+    assert len(made) > 1_000
+    assert stub(made) is None
+    assert stub_text(made + "x" * 9_000, handle="h1") is not None
+
+
+def test_a_result_that_quotes_its_own_stub_is_stubbed_all_the_same():
+    assert stub("as seen before:\n" + stub(LISTING) + LISTING) is not None
+
+
 def test_a_bounded_result_has_a_stub():
     text = LISTING + f"\n{MARK_OPENS}5 of 9 characters are left out here.{MARK_CLOSES}\n" + LISTING
     assert stub(text) is not None
@@ -189,6 +207,8 @@ def test_long_arguments_keep_their_keys_and_lose_their_middle():
 
 def test_arguments_that_are_short_or_no_json_stay():
     assert stub_json('{"a": "b"}', handle="h1") is None
+    mostly_short = json.dumps({"a": ["short"] * 900, "b": LISTING})
+    assert stub_json(mostly_short, handle="h1") is None
     assert stub_json("{" + LISTING, handle="h1") is None
     assert stub_json("[" * 100_000, handle="h1") is None
     assert (

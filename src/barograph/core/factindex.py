@@ -112,7 +112,7 @@ class Node:
                 braces = 2 if depth and len(node.below) == 1 else 0
                 return new_chars + line_chars + braces + node.split_chars(bool(node.lines), depth)
             node = node.below[segment]
-        if line in node.lines or not line:
+        if not line:
             return 0
         return line_chars + node.split_chars(bool(node.below), len(segments))
 

@@ -68,6 +68,7 @@ _VALUE: Final = re.compile(
 )
 _NAME: Final = re.compile(r"[^\W\d]\w*+(?:\.[^\W\d]\w*+)*+", re.ASCII)
 _CAMEL: Final = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z]")
+_DIGITS: Final = re.compile(r"\d+")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _HEX: Final = re.compile(r"(?:0x)?(?=[0-9a-f]{0,64}[0-9])(?=[0-9a-f]{0,64}[a-f])[0-9a-f]{7,64}")
 _TICKET: Final = re.compile(r"[A-Za-z]{2,10}-(?=[A-Za-z0-9]{0,12}\d)[A-Za-z0-9]{3,12}(?:\.\d+)?")
@@ -140,6 +141,8 @@ def _error_lines(text: str) -> Iterator[Piece]:
 
 
 def _word(text: str, word: str, start: int) -> Iterator[Piece]:
+    if word.isalpha() and word[1:].islower():
+        return  # most words
     core = word.rstrip("./+#~@-")
     path = core.lstrip("-+#")
     if "/" in path and (context := _IN_CONTEXT.match(path)):
@@ -183,6 +186,8 @@ def _is_file(word: str) -> bool:
 
 
 def _is_id(word: str) -> bool:
+    if not _DIGITS.search(word):
+        return False
     return any(form.fullmatch(word) for form in (_HEX, _UUID, _TICKET, _LONG_ID))
 
 
@@ -218,7 +223,6 @@ _WEIGHTS: Final[dict[Kind, float]] = {
 }
 _FIRST_ERROR: Final = 0.3
 _ERRORS_UNTIL_HALF: Final = 8
-_DIGITS: Final = re.compile(r"\d+")
 
 
 def rank(facts: Iterable[Fact]) -> tuple[Fact, ...]:
