@@ -37,6 +37,7 @@ def found(text):
         ("self.client.run_all()", [("name", "run_all")]),
         ("process.env.HOME", [("name", "process.env.HOME")]),
         ("retries = 3", [("value", "retries = 3")]),
+        ("see app.yaml:12", [("path", "app.yaml"), ("place", "app.yaml:12")]),
         ('"port": 8080,', [("value", 'port": 8080')]),
         ("Process exited with code 2", [("exit", "exited with code 2")]),
         ("   12→fatal: bad", [("error", "fatal: bad")]),
@@ -69,6 +70,10 @@ def test_plain_words_are_no_facts(text):
 def test_a_fact_is_there_once_where_it_stands_first():
     (fact,) = facts_in("a max_depth b max_depth")
     assert fact.start_chars == 2
+
+
+def test_a_word_that_is_too_long_to_name_holds_no_facts():
+    assert found("+".join(["max_depth"] * 30)) == []
 
 
 TEXTS = st.text(st.sampled_from("aZ0_./\\:-=@~#{}\"' \n\t\x1b[m→é🎉⟦⟧"), max_size=300)
