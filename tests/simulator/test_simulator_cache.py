@@ -160,6 +160,24 @@ def test_a_1h_marker_at_or_before_the_hit_writes_nothing():
     assert parts(exchange) == (100, 0, 0, 9)
 
 
+def test_a_marker_costs_nothing_of_its_own():
+    def bills(*inner):
+        driver = Driver()
+        blocks = [text(str(n) * 50, "5m" if n in inner else None) for n in range(4)]
+        blocks.append(text("tail", "5m"))
+        return [parts(driver.send(user(*blocks))) for _ in range(2)]
+
+    assert bills() == bills(1) == bills(0, 1, 2) == [(0, 0, 204, 0), (204, 0, 0, 0)]
+
+
+def test_models_do_not_share_entries():
+    driver = Driver()
+    message = user(text("a" * 50, "5m"))
+    driver.send(message, model="claude-opus-4-8")
+    assert parts(driver.send(message, model="claude-sonnet-5")) == (0, 0, 50, 0)
+    assert parts(driver.send(message, model="claude-opus-4-8")) == (50, 0, 0, 0)
+
+
 @pytest.mark.parametrize(("length", "written"), [(1023, 0), (1024, 1024)])
 def test_a_prefix_below_the_minimum_is_silently_not_cached(length, written):
     driver = Driver(minimum_tokens=1024)

@@ -83,6 +83,11 @@ def test_a_malformed_marker_is_refused_with_its_path(value, words):
     assert refusal(cache_control=value) == words
 
 
+def test_a_marker_without_a_ttl_lives_for_five_minutes():
+    exchange = Driver().send(user(text("abc") | {"cache_control": EPHEMERAL}))
+    assert (exchange.usage.write_5m_tokens, exchange.usage.write_1h_tokens) == (3, 0)
+
+
 def test_a_null_marker_is_none():
     assert accepted(user(text("a") | {"cache_control": None}), cache_control=None)
 
@@ -113,10 +118,30 @@ def test_a_sub_block_of_a_tool_result_cannot_carry_a_marker():
         {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
         {"type": "document", "source": {"type": "text", "data": "d"}},
         {"type": "search_result", "source": "s", "title": "t", "content": []},
+        {"type": "container_upload", "file_id": "f"},
     ],
 )
 def test_other_blocks_carry_markers(block):
     assert Driver().send(user(block | marker("5m"))).usage.write_5m_tokens > 0
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+        {"type": "compaction", "content": "what was said", "encrypted_content": "e"},
+    ],
+)
+def test_blocks_that_the_provider_made_carry_markers(block):
+    exchange = Driver().send(user(text("a")), assistant(block | marker("5m")), user(text("b")))
+    assert exchange.usage.write_5m_tokens == sum(b.tokens for b in exchange.blocks[:2])
+
+
+def test_calls_and_their_results_carry_markers():
+    exchange = Driver().send(user(text("a")), assistant(call("t1", "1h")), user(result("t1", "5m")))
+    sizes = [block.tokens for block in exchange.blocks]
+    assert parts(exchange) == (0, sizes[0] + sizes[1], sizes[2], 0)
 
 
 # Blocks and messages

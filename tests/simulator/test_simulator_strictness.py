@@ -167,6 +167,14 @@ def test_a_tool_addition_references_its_tool():
     assert [block.kind for block in exchange.blocks] == ["tool", "text", "tool_addition", "tool"]
 
 
+def test_a_tool_removal_keeps_the_cached_prefix_before_it():
+    removal = {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "look"}}
+    driver = Driver()
+    before = driver.post(with_later(user(text("a", "5m"))))
+    exchange = driver.post(with_later(user(text("a", "5m")), system(removal)))
+    assert parts(exchange)[0] == before.total_tokens
+
+
 def test_a_found_tool_is_referenced_by_a_search_result():
     search = {
         "type": "tool_search_tool_result",
