@@ -7,6 +7,7 @@ from langchain.agents import create_agent
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, Send, interrupt
 from stage import SYSTEM, ask, calling, config, exchanges_of, logged, look, looking, model_at
 
 from barograph.audit.verify import verify_session
@@ -222,3 +223,109 @@ def test_three_generations_have_three_names(simulator, session, store):
 
     sound(store, session, 5)
     assert set(paths(store, session)) == {"main", "main/deep#1", "main/deep#1/deeper#1"}
+
+
+@pytest.mark.parametrize("is_new_process", [False, True], ids=["same process", "another"])
+def test_a_child_that_runs_again_for_the_same_call_keeps_its_number(
+    simulator, session, store, play, is_new_process
+):
+    """A tool that interrupts is run anew on resume, and its child with it."""
+
+    def made():
+        child = create_agent(
+            model_at(simulator.url, f"{session}-child", account=session),
+            [look],
+            system_prompt=SYSTEM,
+            middleware=[Barograph(store)],
+            checkpointer=False,  # else what it has done is not done again
+        )
+
+        @tool
+        def research(topic: str) -> str:
+            """Find something out."""
+            found = child.invoke(ask(topic))["messages"][-1].text
+            return f"{found} {interrupt('good?')}" if topic == "second" else found
+
+        return main_agent(simulator, session, store, [research], saver)
+
+    first = calling(("r1", "research", {"topic": "first"}))
+    second = calling(("r2", "research", {"topic": "second"}))
+    play([first, second, DONE], [looking("a"), DONE, looking("b"), DONE, looking("c"), DONE])
+    saver = InMemorySaver()
+    agent = made()
+    agent.invoke(ask("go"), config(session))
+    agent = made() if is_new_process else agent
+    agent.invoke(Command(resume="yes"), config(session))
+
+    sound(store, session, 9)
+    assert [path for path in paths(store, session) if path != "main"] == [
+        *["main/research#1"] * 2,
+        *["main/research#2"] * 4,
+    ]
+
+
+def test_children_of_threads_share_what_the_first_one_wrote(simulator, session, store, play):
+    child = create_agent(
+        model_at(simulator.url, f"{session}-child", account=session),
+        [look],
+        system_prompt=SYSTEM,
+        middleware=[Barograph(store)],
+    )
+
+    @tool
+    def research(topic: str) -> str:
+        """Find something out."""
+        return child.invoke(ask(topic))["messages"][-1].text
+
+    topics = [f"topic {number}" for number in range(6)]
+    asked = calling(*((f"r{n}", "research", {"topic": topic}) for n, topic in enumerate(topics)))
+    play([asked, DONE], [DONE] * len(topics))
+    agent = main_agent(simulator, session, store, [research])
+    agent.invoke(ask("go"), config(session))
+
+    sound(store, session, 2 + len(topics))
+    children = exchanges_of(simulator, f"{session}-child")
+    header = {each.blocks[1].prefix_key for each in children}
+    assert len(header) == 1
+    assert sum(each.usage.read_tokens == 0 for each in children) == 1
+    asked_by = {
+        event.path: event.parts[0].text
+        for event in logged(store, session)
+        if type(event).__name__ == "MessageSeen" and event.role == "user"
+    }
+    assert {f"main/research#{n}": topic for n, topic in enumerate(topics, 1)}.items() <= (
+        asked_by.items()
+    )
+
+
+def test_agents_that_a_graph_sends_out_side_by_side_stay_apart(simulator, session, store):
+    simulator.play(session, [DONE] * 6)
+    inner = main_agent(simulator, session, store, [look])
+    graph = StateGraph(MessagesState)
+    graph.add_node("plan", lambda _state: {})
+    graph.add_node("worker", lambda state: {"messages": inner.invoke(state)["messages"][-1:]})
+    graph.add_edge(START, "plan")
+    graph.add_conditional_edges(
+        "plan", lambda _state: [Send("worker", ask(f"part {n}")) for n in range(3)], ["worker"]
+    )
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    for _ in range(2):
+        compiled.invoke(ask("go"), config(session))
+
+    sound(store, session, 6)
+    assert {path.partition("~")[0] for path in paths(store, session)} == {"main/worker"}
+
+
+def test_a_graph_that_hands_over_between_agents_gives_each_its_path(simulator, session, store):
+    simulator.play(session, [step for each in "abcd" for step in (looking(each), DONE)])
+    graph = StateGraph(MessagesState)
+    graph.add_node("first", main_agent(simulator, session, store, [look]))
+    graph.add_node("second", main_agent(simulator, session, store, [look]))
+    graph.add_edge(START, "first")
+    graph.add_edge("first", "second")
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    for text in ("one", "two"):
+        compiled.invoke(ask(text), config(session))
+
+    sound(store, session, 8)
+    assert paths(store, session) == ["main/first", "main/first", "main/second", "main/second"] * 2

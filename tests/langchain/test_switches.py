@@ -122,3 +122,36 @@ def test_switches_to_what_was_never_there_are_exactly_as_many_breaks(
             turn(simulator, session, store, saver, system_prompt=f"{SYSTEM} Edition {number}.")
 
     assert [verdict.cause for verdict in breaks_of(store, session)] == ["system_changed"] * switches
+
+
+@pytest.mark.parametrize("what", [name for name in SWITCHES if name != "tools"])
+def test_switching_back_and_forth_is_one_named_break_each_time(simulator, session, store, what):
+    """Not of tools: what is read under a longer header is taken for a whole read."""
+    before, after, name = SWITCHES[what]
+    simulator.play(session, [DONE] * 15)
+    saver = InMemorySaver()
+    for each in (before, after, before, after, before):
+        for _ in range(3):
+            turn(simulator, session, store, saver, **each)
+
+    causes = {row.call: row.verdict.cause for row in list_calls(store, session)}
+    assert {call: cause for call, cause in causes.items() if cause != "held"} == {
+        1: "cold_start",
+        **dict.fromkeys((4, 7, 10, 13), name),
+    }
+    assert all(verdict.named_by for verdict in breaks_of(store, session))
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(SWITCHES, 2)))
+def test_two_switches_at_once_are_both_named(simulator, session, store, one, other):
+    simulator.play(session, [DONE] * 4)
+    saver = InMemorySaver()
+    for side in (0, 1):
+        for _ in range(2):
+            given = {**SWITCHES[one][side], **SWITCHES[other][side]}
+            turn(simulator, session, store, saver, **given)
+
+    (found,) = breaks_of(store, session)
+    levels = {"model": "model", "system": "system", "tools": "tools"}
+    for what in (one, other):
+        assert levels.get(what, "parameters") in found.named_by.cause
