@@ -82,25 +82,27 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         """Send the surface instead of the history; log the request, its bytes and the answer."""
         if not self._governs(request.model):
             return handler(request)
-        track = self._track_of_call(request)
-        call = ModelCall(track, request, clock=self._clock, is_async=False)
-        while not call.is_over:
-            with call.attempt():
-                response = handler(call.request)
-                call.finish(response)
-        return call.response
+        with self._places.of_call(request.messages) as track:
+            _vet(track)
+            call = ModelCall(track, request, clock=self._clock, is_async=False)
+            while not call.is_over:
+                with call.attempt():
+                    response = handler(call.request)
+                    call.finish(response)
+            return call.response
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """The same for async agents."""
         if not self._governs(request.model):
             return await handler(request)
-        track = self._track_of_call(request)
-        call = ModelCall(track, request, clock=self._clock, is_async=True)
-        while not call.is_over:
-            with call.attempt():
-                response = await handler(call.request)
-                call.finish(response)
-        return call.response
+        with self._places.of_call(request.messages) as track:
+            _vet(track)
+            call = ModelCall(track, request, clock=self._clock, is_async=True)
+            while not call.is_over:
+                with call.attempt():
+                    response = await handler(call.request)
+                    call.finish(response)
+            return call.response
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Log that a tool runs, and what it gave back."""
@@ -130,13 +132,6 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         self._places.close()
         self.store.close()
 
-    def _track_of_call(self, request: Any) -> Track:
-        track = self._places.of_call(request.messages)
-        if not track.is_vetted:
-            check_callers()
-            track.is_vetted = True
-        return track
-
     def _governs(self, model: Any) -> bool:
         """Whether requests of this model can be derived; says once of each kind what cannot."""
         if isinstance(model, ChatAnthropic):
@@ -150,3 +145,10 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
                 stacklevel=3,
             )
         return False
+
+
+def _vet(track: Track) -> None:
+    """Look once at the callers of a track for second owners."""
+    if not track.is_vetted:
+        check_callers()
+        track.is_vetted = True

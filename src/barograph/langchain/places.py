@@ -75,24 +75,19 @@ class Places:
             for session in self._sessions.values():
                 session.close(at=self._clock())
 
-    def of_call(self, messages: Sequence[BaseMessage]) -> Track:
-        """The track of a model call that shows this history."""
-        thread, namespace = _here()
+    @contextmanager
+    def of_call(self, messages: Sequence[BaseMessage]) -> Iterator[Track]:
+        """The track of a model call that shows this history, its own until the call is over.
+
+        A path has one call at a time: of two that overlap, the second is another conversation.
+        """
         with self._lock:
-            parent = _parent_of(thread)
-            if parent is not None:
-                track = self._track(parent.session, _child_path(parent, namespace))
-                is_other = not track.continues(messages)
-            else:
-                path = node_path("main", namespace)
-                if thread is None and self._only is None:
-                    return self._nameless_track(path, messages)
-                track = self._track(self._open(self._only or thread or ""), path)
-                # nodes that run side by side share a name; a rewind of an idle one is a rewind
-                is_other = track.is_busy and not track.continues(messages)
-            if is_other:
-                return self._track(track.session, f"{track.path}~{_tag(messages)}")
-            return track
+            track = self._calling(messages)
+            track.is_taken = True
+        try:
+            yield track
+        finally:
+            track.is_taken = False
 
     def of_tool(self, call_id: str) -> Track:
         """The track of the agent that asked for this tool call."""
@@ -109,6 +104,29 @@ class Places:
                 return self._nameless_track(path, ())
             return self._asking(self._open(self._only or thread or ""), path, call_id)
 
+    def _calling(self, messages: Sequence[BaseMessage]) -> Track:
+        thread, namespace = _here()
+        parent = _parent_of(thread)
+        if parent is not None:
+            track = self._track(parent.session, _child_path(parent, namespace))
+            is_other = not track.continues(messages)
+        else:
+            path = node_path("main", namespace)
+            if thread is None and self._only is None:
+                return self._nameless_track(path, messages)
+            track = self._track(self._open(self._only or thread or ""), path)
+            is_other = False  # a thread that says something else is a rewind
+        return self._other(track, messages) if is_other or track.is_taken else track
+
+    def _other(self, track: Track, messages: Sequence[BaseMessage]) -> Track:
+        """A conversation of its own beside that of a track."""
+        name = f"{track.path}~{_tag(messages)}"
+        other, number = self._track(track.session, name), 1
+        while other.is_taken:
+            number += 1
+            other = self._track(track.session, f"{name}.{number}")
+        return other
+
     def _asking(self, session: Session, base: str, call_id: str) -> Track:
         """The conversation under a path that asked for a tool call."""
         asking = [
@@ -121,7 +139,7 @@ class Places:
     def _nameless_track(self, path: str, messages: Sequence[BaseMessage]) -> Track:
         """The track of a history that comes without a thread: known by what it says."""
         for track in reversed(self._nameless):
-            if track.path == path and messages and track.extends(messages):
+            if track.path == path and not track.is_taken and track.extends(messages):
                 return track
         track = self._track(self._open(f"session-{uuid4()}"), path)
         self._nameless.append(track)
@@ -203,9 +221,9 @@ def _here() -> tuple[str | None, str]:
 
 
 def _tag(messages: Sequence[BaseMessage]) -> str:
-    """Four hex digits that tell conversations of one tool call apart by how they begin."""
-    first: Any = messages[0]
-    return digest(encode_parts(read_message(first).incoming.parts)).hex()[:4]
+    """Four hex digits that tell conversations of one path apart by how they begin."""
+    first = read_message(messages[0]).incoming.parts if messages else ()
+    return digest(encode_parts(first)).hex()[:4]
 
 
 def _keep(held: OrderedDict[Any, Any], key: object) -> None:

@@ -47,7 +47,7 @@ class Track:
     """The framework's side of an agent path: its message objects and their canonical copies.
 
     `is_vetted` says that its callers were looked at for second owners, `is_mismatch_told` that a
-    request which was not the surface was spoken of.
+    request which was not the surface was spoken of, `is_taken` that a call of it is under way here.
     """
 
     def __init__(self, session: Session, path: str, tool_order: Sequence[str]) -> None:
@@ -55,6 +55,7 @@ class Track:
         self.path = path
         self.is_vetted = False
         self.is_mismatch_told = False
+        self.is_taken = False
         self._tool_order = tool_order
         self._given: list[BaseMessage] = []
         self._seen = 0
@@ -69,13 +70,9 @@ class Track:
         return bool(messages) and _says_the_same(messages[0], self._given[0])
 
     def extends(self, messages: Sequence[BaseMessage]) -> bool:
-        """Whether this history is the whole one before, and more."""
-        return len(messages) >= len(self._given) and all(map(_says_the_same, messages, self._given))
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a call of this path is under way, or was when its process ended."""
-        return self.session.state.path(self.path).phase != "idle"
+        """Whether this history is the whole one before, and more; nothing extends an empty one."""
+        given = self._given
+        return 0 < len(given) <= len(messages) and all(map(_says_the_same, messages, given))
 
     def prepare(self, request: Any, *, at: float) -> Prepared:
         """Log what is new and build the request to send.
