@@ -162,6 +162,20 @@ def test_a_session_that_could_not_be_read_starts_over_when_it_can(store):
     assert [plan.call for plan in events_of(store, CallPlanned)] == [1, 2]
 
 
+def test_invariant_13_a_store_that_is_back_in_the_first_turn_does_not_break_it(store):
+    go_on(Talk(store), say="before")
+    store.down, store.blind = FULL, True
+    talk = Talk(store)
+    store.down = None
+    talk.call(say="unheard", reply=[("read", {})], results=["text"])
+    talk.call(reply="done")
+    go_on(talk, say="heard")
+
+    assert is_as_its_log(talk)
+    [finding] = verify_session(store, "s1").findings
+    assert finding.code == "events_lost"
+
+
 def test_events_that_another_writer_overtook_are_lost_and_said_to_be(store):
     one = Talk(store)
     go_on(one, say="one")

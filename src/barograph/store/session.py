@@ -238,6 +238,14 @@ class Session:
                 raise
             self._wait(events, str(error))
             return state
+        except SequenceConflict as error:
+            if self._stored_seq or not late or "until" in error.ids:
+                raise
+            # The session that could not be read when it was opened has a log: what was begun
+            # without it does not follow its end. Nobody is in the way, so the turn goes on.
+            backlog.give_up()
+            self._wait(events, "")
+            return state
         if gap:
             state = learn(self.engine.codec, state, state.fold.seq + 1, gap)
             self._say_it_is_back(gap)
