@@ -8,8 +8,9 @@ from langchain.agents.middleware import AgentMiddleware
 from stage import agent_at, ask, config, exchanges_of, prove
 
 from barograph.core.canonical import dump_json
+from barograph.core.events import HeaderSet
 from barograph.langchain import Barograph
-from barograph.langchain.header import read_tools
+from barograph.langchain.header import definitions_in, read_tools
 from barograph.simulator import Reply
 
 QUERY = {
@@ -53,6 +54,21 @@ def changed(path, value):
 
 def definitions(tool, *sent):
     return json.loads(read_tools([tool], (), {one["name"]: one for one in sent}).definitions)
+
+
+def test_tools_that_many_agents_share_are_parsed_once(monkeypatch):
+    parsed = []
+    loads = json.loads
+    monkeypatch.setattr(json, "loads", lambda text: parsed.append(text) or loads(text))
+    one, other = (dump_json([{**QUERY, "name": name}]).decode() for name in ("one", "other"))
+    headers = [
+        HeaderSet(at=0.0, path="", model="", system=(), tools=tools, parameters="", changed=())
+        for tools in [one, other] * 50
+    ]
+
+    assert set(definitions_in([None, *headers])) == {"one", "other"}
+
+    assert parsed == [one, other]
 
 
 def test_another_spelling_is_sent_as_before():

@@ -52,10 +52,10 @@ class Tools(Struct, frozen=True):
 def definitions_in(headers: Iterable[HeaderSet | None]) -> Definitions:
     """Tool definitions as they were sent, by name; where headers differ the earlier one counts."""
     found: dict[str, Mapping[str, Any]] = {}
-    for header in headers:
-        if header is not None and header.tools:
-            for tool in json.loads(header.tools):
-                found.setdefault(_name(tool), tool)
+    # many agents have the same tools, and parsing is what costs
+    for text in dict.fromkeys(header.tools for header in headers if header is not None):
+        for tool in json.loads(text or "[]"):
+            found.setdefault(_name(tool), tool)
     return found
 
 
