@@ -14,7 +14,7 @@ from langchain.agents.middleware import (
 )
 from langchain_anthropic.middleware import AnthropicPromptCachingMiddleware
 from langchain_core.messages import HumanMessage
-from stage import SYSTEM, ask, config, exchanges_of, look, looking, model_at, prove, records
+from stage import SYSTEM, ask, config, exchanges_of, logged, look, looking, model_at, prove, records
 
 from barograph.core.errors import SecondOwner, SurfaceError, UsageError
 from barograph.core.policy import Policy
@@ -213,3 +213,5 @@ def test_a_request_that_is_not_the_surface_does_not_leave_under_stop(
     with pytest.raises(SurfaceError, match="is not the surface"):
         meddled(model, store, on_mismatch="stop").invoke(ask("go"), config(session))
     assert exchanges_of(simulator, session) == []
+    # nothing runs any more, so another worker need not wait
+    assert store.append(session, logged(store, session)[:1], after=store.last_seq(session))

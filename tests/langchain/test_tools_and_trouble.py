@@ -29,7 +29,7 @@ from stage import (
 
 from barograph import PolicyError, StoreUnavailable
 from barograph.audit.explain import why
-from barograph.core.events import CallFailed, CallPlanned, MessageSeen, ToolEnded
+from barograph.core.events import CallFailed, CallPlanned, MessageSeen, RequestSent, ToolEnded
 from barograph.core.policy import Policy
 from barograph.langchain import Barograph
 from barograph.simulator import Reply, Simulator
@@ -311,3 +311,25 @@ def test_a_history_without_a_thread_is_known_by_what_it_says(simulator, store, s
 
     counts = sorted(info.calls for info in store.sessions())
     assert counts == [2, 3]
+
+
+def test_a_provider_that_refuses_a_retry_is_what_the_caller_hears_of(simulator, session):
+    class Shaky(MemoryStore):
+        shakes = True
+
+        def append(self, session, events, **how):
+            if self.shakes and any(isinstance(event, RequestSent) for event in events):
+                self.shakes = False
+                raise StoreUnavailable("The disk is full.")
+            return super().append(session, events, **how)
+
+    simulator.play(session, lambda _request, _index: None)
+    agent = agent_at(
+        simulator.url,
+        session,
+        Shaky(),
+        model=model_at(simulator.url, session, max_retries=1),
+        barograph={"policy": Policy(on_store_error="stop")},
+    )
+    with pytest.raises(anthropic.BadRequestError):
+        agent.invoke(ask("go"), config(session))

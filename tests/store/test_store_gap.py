@@ -253,6 +253,23 @@ def test_where_the_policy_is_to_stop_nothing_waits(store):
     assert talk.session.waiting_events == 0
 
 
+def test_a_writer_whose_first_event_was_not_stored_does_not_hold_the_session(store):
+    one = Talk(store, policy=Policy(on_store_error="stop"))
+    go_on(one, say="one")
+    store.down = FULL
+    with pytest.raises(StoreUnavailable):
+        go_on(one, say="two")
+    store.down = None
+    two = Talk(store)
+    two.at = one.at
+    go_on(two, say="three")
+    one.at = two.at
+
+    go_on(one, say="four")
+
+    assert is_as_its_log(one)
+
+
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("aatf")), min_size=1, max_size=25))
 @settings(max_examples=60, deadline=None)
 def test_invariant_13_whatever_fails_when_the_log_is_whole_or_says_what_it_lacks(steps):

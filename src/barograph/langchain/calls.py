@@ -67,6 +67,7 @@ class ModelCall:
             raise
         except Exception as error:
             if self._watch.stopped_by is not None:
+                self._track.session.rest(self._track.path)
                 raise self._watch.stopped_by from error
             send = self._refuse(error)
             if send is None:

@@ -40,6 +40,7 @@ class Watch:
         # What comes back must be readable as it passes; an event stream gains nothing from zipping.
         request.headers["accept-encoding"] = "identity"
         self.bodies += 1
+        self.stopped_by = None
         try:
             self.on_body(request.content)
         except Exception as error:

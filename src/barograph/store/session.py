@@ -223,7 +223,7 @@ class Session:
     def _commit(self, events: Sequence[Event], state: State) -> State:
         """Write events; the state after them is what they led to, and what a gap adds to it."""
         at, backlog = events[-1].at, self._backlog
-        needed = self._turns.needed_seconds
+        needed, held = self._turns.needed_seconds, self._held_until
         self._held_until = at + needed if needed else 0.0
         if backlog.lost or (backlog.events and not self._is_worth_a_try(events)):
             self._wait(events, "")
@@ -235,6 +235,9 @@ class Session:
         except (StoreError, LogCorrupt) as error:
             self.failed_appends += 1
             if self.engine.policy.on_store_error == "stop":
+                # the lease was not written either, and what raises here ends the turn of its path
+                self._held_until = held
+                self._turns.forget(getattr(events[-1], "path", ""))
                 raise
             self._wait(events, str(error))
             return state
