@@ -59,6 +59,11 @@ NOT, SHORT, LONG = 0.0, BETWEEN_SECONDS, RUNNING_SECONDS
         ([began("a")], LONG),
         ([began("a"), ended("a", error="E")], NOT),
         ([began("a"), began("b"), ended("a", error="E")], LONG),
+        ([began("a"), began("b"), ended("a", error="E"), ended("b")], NOT),
+        (
+            [began("a"), began("b"), ended("a", error="E"), began("a"), ended("b"), ended("a")],
+            SHORT,
+        ),
         ([began("a"), wanted("main/t#1"), answered(path="main/t#1")], LONG),
         ([began("a"), wanted("main/t#1"), refused("main/t#1"), ended("a")], SHORT),
     ],
@@ -84,5 +89,5 @@ def test_an_interruption_ends_the_turn_when_nothing_else_of_it_runs():
     turns.follow(began("b"), is_sent=False)
     turns.stop("main", "a")
     assert turns.needed_seconds == RUNNING_SECONDS
-    turns.stop("main", "b")
+    turns.follow(ended("b"), is_sent=False)
     assert turns.needed_seconds == 0.0

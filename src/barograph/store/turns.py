@@ -32,6 +32,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._awaited: dict[str, set[str]] = {}
+        self._ending: set[str] = set()
 
     def follow(self, given: Input, *, is_sent: bool) -> None:
         """Take note of an input; `is_sent` says that a call leaves because of it."""
@@ -39,8 +40,10 @@ class Turns:
             case Refused() if is_sent:
                 pass
             case CallWanted() | BodyLeft():
+                self._ending.discard(given.path)
                 self._of(given.path).add(_MODEL)
             case ToolStarted():
+                self._ending.discard(given.path)
                 self._of(given.path).add(given.call_id)
             case Answered():
                 self._of(given.path).discard(_MODEL)
@@ -50,25 +53,28 @@ class Turns:
                 self.forget(given.path)
             case ToolReturned():
                 self._of(given.path).discard(given.call_id)
-                if given.error is not None:
+                if given.error is not None or given.path in self._ending:
                     self.stop(given.path)
             case _:
                 pass
 
     def stop(self, path: str, call_id: str = _MODEL) -> None:
-        """A call or a tool ended without an input; the turn too, unless more of it runs."""
+        """A call or a tool ended without an input; the turn ends when nothing of it runs."""
         awaited = self._of(path)
         awaited.discard(call_id)
+        self._ending.add(path)
         if not awaited:
             self.forget(path)
 
     def forget(self, path: str) -> None:
         """The turn of a path is over."""
         self._awaited.pop(path, None)
+        self._ending.discard(path)
 
     def clear(self) -> None:
         """All turns are over."""
         self._awaited.clear()
+        self._ending.clear()
 
     @property
     def is_running(self) -> bool:
