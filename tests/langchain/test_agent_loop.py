@@ -227,6 +227,22 @@ def test_an_edited_message_is_named_and_the_log_keeps_the_old_one(simulator, sto
     assert texts == ["one", "another one"]
 
 
+def test_a_message_that_is_edited_in_its_place_is_sent_as_it_is_now(simulator, store, session):
+    simulator.play(session, script(2))
+    agent = agent_at(simulator.url, session, store)
+    messages = agent.invoke(ask("my password is 1234"), config(session))["messages"]
+
+    messages[0].content = "my password is [removed]"
+    agent.invoke({"messages": [*messages, HumanMessage("two")]}, config(session))
+
+    exchanges = exchanges_of(simulator, session)
+    prove(store, session, exchanges, breaks=1)
+    assert b"1234" in exchanges[0].request
+    assert b"1234" not in exchanges[-1].request
+    replaced = [e for e in logged(store, session) if isinstance(e, Replaced)]
+    assert [e.cause for e in replaced] == ["edited"]
+
+
 def test_a_dangling_call_is_repaired_and_logged(simulator, store, session):
     simulator.play(session, [script()[-1]])
     agent = agent_at(simulator.url, session, store)

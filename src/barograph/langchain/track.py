@@ -58,6 +58,7 @@ class Track:
         self.is_taken = False
         self._tool_order = tool_order
         self._given: list[BaseMessage] = []
+        self._contents: list[Any] = []
         self._seen = 0
         self._lines: list[BaseMessage] = []
         self._tools: Tools | None = None
@@ -84,8 +85,8 @@ class Track:
         if self._renewals != self.session.renewals:
             # Another writer went on with this session: what we showed is not where its log ends.
             self._renewals = self.session.renewals
-            self._given, self._seen, self._lines = [], 0, []
-        is_known = messages[: len(self._given)] == self._given
+            self._given, self._contents, self._seen, self._lines = [], [], 0, []
+        is_known = self._is_known(messages)
         arrivals = [read_message(m) for m in messages[len(self._given) if is_known else 0 :]]
         system, markers = read_system(request.system_message)
         tools = self._read_tools(request.tools)
@@ -110,9 +111,18 @@ class Track:
         )
         send, was_rewritten = self.session.want(wanted)
         self._given, self._seen = list(messages), send.seen
+        self._contents = [message.content for message in messages]
         self._extend_lines(send, anew=was_rewritten)
         wanted = replace(wanted, messages=())
         return self._written(request.override(model_settings=settings), wanted, send)
+
+    def _is_known(self, messages: Sequence[BaseMessage]) -> bool:
+        """Whether this history begins with the last one, as it was then.
+
+        What we hold are the caller's own objects: they are equal to themselves, whatever they say.
+        """
+        begins = messages[: len(self._given)]
+        return begins == self._given and [one.content for one in begins] == self._contents
 
     def prepare_again(self, prepared: Prepared, send: Send) -> Prepared:
         """The same call in another form, for one more attempt."""
