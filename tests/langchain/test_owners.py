@@ -14,9 +14,22 @@ from langchain.agents.middleware import (
 )
 from langchain_anthropic.middleware import AnthropicPromptCachingMiddleware
 from langchain_core.messages import HumanMessage
-from stage import SYSTEM, ask, config, exchanges_of, logged, look, looking, model_at, prove, records
+from stage import (
+    SYSTEM,
+    ask,
+    config,
+    exchanges_of,
+    kinds,
+    logged,
+    look,
+    looking,
+    model_at,
+    prove,
+    records,
+)
 
 from barograph.core.errors import SecondOwner, SurfaceError, UsageError
+from barograph.core.events import CallFailed
 from barograph.core.policy import Policy
 from barograph.langchain import Barograph, check, owners
 from barograph.langchain.deepagents import harness_profile
@@ -206,12 +219,15 @@ def test_a_request_that_is_not_the_surface_is_spoken_of_once(
     assert [record.mismatches for record in records(store, session)] == [("0",), ("0",)]
 
 
-def test_a_request_that_is_not_the_surface_does_not_leave_under_stop(
-    simulator, session, model, store
-):
+def test_a_request_that_is_not_the_surface_does_not_leave_under_stop(simulator, session, store):
     simulator.play(session, [DONE])
+    model = model_at(simulator.url, session, max_retries=1)
     with pytest.raises(SurfaceError, match="is not the surface"):
         meddled(model, store, on_mismatch="stop").invoke(ask("go"), config(session))
     assert exchanges_of(simulator, session) == []
+    assert kinds(store, session)["RequestSent"] == 1
+    assert [e.error for e in logged(store, session) if isinstance(e, CallFailed)] == [
+        "SurfaceError"
+    ]
     # nothing runs any more, so another worker need not wait
     assert store.append(session, logged(store, session)[:1], after=store.last_seq(session))

@@ -66,9 +66,12 @@ class ModelCall:
             self._track.session.rest(self._track.path)
             raise
         except Exception as error:
-            if self._watch.stopped_by is not None:
+            stopped_by = self._watch.stopped_by
+            if stopped_by is not None:
+                if isinstance(stopped_by, SurfaceError):
+                    self._refuse(stopped_by)
                 self._track.session.rest(self._track.path)
-                raise self._watch.stopped_by from error
+                raise stopped_by from error
             send = self._refuse(error)
             if send is None:
                 raise

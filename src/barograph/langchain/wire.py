@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 
+from barograph.core.errors import SurfaceError
 from barograph.core.events import Ttl
 from barograph.providers.anthropic.response import Answer, read_response
 
@@ -40,6 +41,8 @@ class Watch:
         # What comes back must be readable as it passes; an event stream gains nothing from zipping.
         request.headers["accept-encoding"] = "identity"
         self.bodies += 1
+        if isinstance(self.stopped_by, SurfaceError):
+            raise self.stopped_by  # the client tries again, with the same bytes
         self.stopped_by = None
         try:
             self.on_body(request.content)
