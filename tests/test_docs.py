@@ -116,6 +116,7 @@ ARGUMENTS = {
     "SESSION": "An id, a beginning of one that fits no other, or `latest`.",
     "[SESSION]": "The same; all sessions without it.",
     "CALL": "Number of a call.",
+    "HANDLE": "What a stub names: `#` and a number.",
     "[CALL]": "Number of a call; all calls without it.",
     "[OTHER]": "Number of a later call.",
     "PATH...": "Recordings, or folders that hold some.",

@@ -10,6 +10,7 @@ from recordings import NESTED, SESSION, write
 from barograph.audit.recorded import find_recordings
 from barograph.audit.replay import ReplayOptions, replay_file, total_of
 from barograph.audit.score import Price
+from barograph.core.policy import Policy
 from barograph.store import SqliteStore
 
 PRICES = tuple(Price(write_ratio=1.25, read_ratio=read) for read in (0.1, 0.05, 0.025))
@@ -148,3 +149,17 @@ def test_small_recordings_hold_over_http_in_every_mode(name, mode):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.partition(".")[0])
 def test_every_recording_holds_in_process(path):
     holds(replay_file(path, ReplayOptions(mode="direct", prices=PRICES)))
+
+
+@needs_corpus
+@pytest.mark.corpus
+@pytest.mark.parametrize("name", ["cc-apierror", "cc-autonomous-118", "cc-packmind-120"])
+def test_a_replay_that_prunes_breaks_once_a_pass_and_nowhere_else(name):
+    policy = Policy(name="balanced", window_tokens=200_000)
+    options = ReplayOptions(mode="direct", rewrites="ignore", policy=policy)
+    one = replay_file(Path(CORPUS) / f"{name}.jsonl.gz", options)
+
+    assert one.rejected == one.unplanned_breaks == 0
+    assert one.folds == one.planned_breaks > 0
+    assert one.exact_calls == one.derived_calls == one.calls
+    assert one.max_breakpoints <= 4

@@ -259,7 +259,13 @@ def _arguments(rng):
     return tuple(rng.choice(ODD_ARGUMENTS) for _ in range(rng.randint(1, 4)))
 
 
+LONG = "\n".join(f"src/N/{line}.py:{line}: found N of it" for line in range(60))
+
+
 def _text(rng):
+    if rng.random() < 0.15:
+        # long enough to be pruned when it is old
+        return LONG.replace("N", str(rng.randint(1, 9)))
     if rng.random() < 0.7:
         return rng.choice(ODD_TEXTS)
     return "".join(
@@ -299,9 +305,15 @@ def growing_journeys(most=7):
 
 policies = st.builds(
     Policy,
+    name=st.sampled_from(("off", "balanced")),
+    prune_after_rounds=st.just(1),
     ttl=st.sampled_from(("5m", "1h", None)),
     profile=st.sampled_from(("interactive", "desktop")),
 )
+
+
+PRUNING = Policy(name="balanced", prune_after_rounds=1, rent_ratio=0.01, window_tokens=20_000)
+"""Prunes as often as it can."""
 
 
 # Playing them
@@ -539,6 +551,8 @@ def travel(moves, **options):
     """Play a journey."""
     if currently_in_test_context():
         note(f"moves = {moves}")
+    # half of all journeys are made under a policy that prunes
+    options.setdefault("policy", PRUNING if len(moves) % 2 else None)
     return Trip(**options).play(moves)
 
 

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from histories import (
     MARKER,
+    PRUNING,
     Call,
     Reconfigure,
     Restart,
@@ -37,10 +38,17 @@ from msgspec.structs import replace
 from barograph.core.canonical import canonical_json, hash_body
 from barograph.core.cuts import Pairing
 from barograph.core.errors import LogCorrupt, SurfaceError
-from barograph.core.events import HeaderSet, MessageSeen, Replaced, RequestSent, ResponseCame
+from barograph.core.events import (
+    HeaderSet,
+    MessageSeen,
+    Pruned,
+    Replaced,
+    RequestSent,
+    ResponseCame,
+)
 from barograph.core.ingest import Incoming
 from barograph.core.inputs import Answered, CallWanted
-from barograph.core.parts import Text, ToolCall, ToolResult
+from barograph.core.parts import Text, ToolCall, ToolResult, calls_in, encode_parts, results_in
 from barograph.core.readback import read_requests
 from barograph.core.state import restore
 from barograph.core.surface import fold_events, marks_on, wire_messages
@@ -243,7 +251,7 @@ def test_invariant_4_a_request_begins_with_the_one_before_unless_the_log_says_wh
     last, changed = {}, set()
     requests = {request.seq: request for request in requests_of(trip)}
     for seq, event in trip.events():
-        if isinstance(event, Replaced):
+        if isinstance(event, Replaced | Pruned):
             changed.add((event.path, "messages"))
         elif isinstance(event, HeaderSet):
             changed.add((event.path, "header"))
@@ -451,12 +459,53 @@ def test_invariant_7_no_marker_is_below_the_minimum_by_the_learned_ratio(moves, 
 def test_invariant_7_the_anchor_is_exactly_at_the_tail_written_last(moves, policy):
     trip = travel(moves, policy=policy)
     for before, after in itertools.pairwise(trip.calls):
+        if any(isinstance(event, Pruned) for event in after.events):
+            continue  # what was written is no prefix any more
         tails = [m.block for m in before.send.breakpoints if m.slot == "tail"]
         now = {m.block for m in after.send.breakpoints if m.level == "messages"}
         assert set(tails) <= now
         written = before.departures[-1]
         assert tails
         assert written.body
+
+
+@many
+@given(growing_journeys(), codecs)
+def test_invariant_6_what_a_pass_took_is_in_the_event_that_brought_it(moves, codec):
+    trip = travel(moves, codec=codec, policy=PRUNING)
+    events = dict(trip.events())
+    for event in events.values():
+        for stub in event.stubs if isinstance(event, Pruned) else ():
+            seen = events[stub.seq]
+            whole = seen.parts or events[seen.same_as].parts
+            assert calls_in(stub.parts) == calls_in(whole)
+            assert results_in(stub.parts) == results_in(whole)
+            assert len(encode_parts(stub.parts)) < len(encode_parts(whole))
+
+
+@many
+@given(growing_journeys(), codecs)
+def test_invariant_8_a_pass_makes_the_request_smaller_by_the_measure_that_called_for_it(
+    moves, codec
+):
+    trip = travel(moves, codec=codec, policy=PRUNING)
+    for made in trip.calls:
+        passes = [event for event in made.events if isinstance(event, Pruned)]
+        assert len(passes) <= 1
+        for event in passes:
+            assert made.send.plan.projected_tokens < event.tokens_before
+
+
+@many
+@given(growing_journeys(), codecs)
+def test_invariant_9_the_newest_round_is_never_pruned(moves, codec):
+    trip = travel(moves, codec=codec, policy=PRUNING)
+    events = dict(trip.events())
+    for made in trip.calls:
+        newest = [e for e in made.events if isinstance(e, MessageSeen)]
+        pruned = [e for e in made.events if isinstance(e, Pruned)]
+        taken = {stub.seq for event in pruned for stub in event.stubs}
+        assert not [events[seq] for seq in taken if events[seq] in newest]
 
 
 # B3: the one operation

@@ -13,7 +13,7 @@ def test_the_profile_picks_the_lifetime_unless_one_is_given():
 @pytest.mark.parametrize(
     ("knob", "value"),
     [
-        ("name", "balanced"),
+        ("name", "bold"),
         ("profile", "office"),
         ("ttl", "10m"),
         ("on_store_error", "ignore"),

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from barograph.core.canonical import canonical_json, hash_body
-from barograph.core.events import HeaderSet, Replaced, RequestSent, SessionOpened
+from barograph.core.events import HeaderSet, Pruned, Replaced, RequestSent, SessionOpened
 from barograph.core.readback import read_requests
 from barograph.providers.registry import codec_named
 from barograph.store import Logged, Store, open_store
@@ -31,6 +31,7 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
         derived: hash of the canonical JSON of the body derived from events alone.
         named: whether the log names an event, since the last call of the path, that changed what
             had been sent before.
+        folds: how many of those events were folds of ours.
     """
 
     session: str
@@ -40,6 +41,7 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
     exact: str
     derived: str
     named: bool
+    folds: int = 0
 
 
 def hash_canonical(body: bytes) -> str:
@@ -81,22 +83,23 @@ def _session(store: Store, session: str) -> list[ReadRequest]:
             exact=hash_body(request.exact),
             derived=hash_canonical(request.derived),
             named=request.record.call in named,
+            folds=named.get(request.record.call, 0),
         )
         for request in read_requests(codec_named(opened.renderer), logged)
     ]
 
 
-def _named_calls(logged: Sequence[Logged]) -> set[int]:
-    """Calls before which the log names a change of what had been sent."""
-    changed: set[str] = set()
-    named: set[int] = set()
+def _named_calls(logged: Sequence[Logged]) -> dict[int, int]:
+    """Calls before which the log names a change of what had been sent, and how many were folds."""
+    changed: dict[str, int] = {}
+    named: dict[int, int] = {}
     for _, event in logged:
-        if isinstance(event, Replaced) or (isinstance(event, HeaderSet) and event.changed):
-            changed.add(event.path)
-        elif isinstance(event, RequestSent):
-            if event.path in changed:
-                named.add(event.call)
-            changed.discard(event.path)
+        if isinstance(event, Pruned):
+            changed[event.path] = changed.get(event.path, 0) + 1
+        elif isinstance(event, Replaced) or (isinstance(event, HeaderSet) and event.changed):
+            changed.setdefault(event.path, 0)
+        elif isinstance(event, RequestSent) and event.path in changed:
+            named[event.call] = changed.pop(event.path)
     return named
 
 

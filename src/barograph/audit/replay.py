@@ -260,7 +260,8 @@ def _result(
     broken = broken_requests(exchanges)
     rewritten = _rewritten(recording, exchanges)
     named = {index for index, one in enumerate(pairs) if one is not None and one.named}
-    planned = rewritten & named & set(broken)
+    folded = {index for index, one in enumerate(pairs) if one is not None and one.folds}
+    planned = ((rewritten & named) | folded) & set(broken)
     return Replayed(
         file=recording.name,
         calls=len(recording.calls),
@@ -278,7 +279,7 @@ def _result(
             one is not None and one.derived == hash_canonical(exchange.request)
             for exchange, one in zip(exchanges, pairs, strict=True)
         ),
-        folds=0,
+        folds=sum(one.folds for one in pairs if one is not None),
         wall_seconds=wall_seconds,
         synthesised=dict(recording.notes),
     )

@@ -18,6 +18,7 @@ from barograph.core.errors import (
     StoreError,
     SurfaceError,
     UnknownCall,
+    UnknownHandle,
     UnknownSession,
     UsageError,
 )
@@ -29,6 +30,7 @@ _EXIT_CODES: Final[Mapping[type[BarographError], int]] = {
     UsageError: 2,
     UnknownSession: 3,
     UnknownCall: 3,
+    UnknownHandle: 3,
     SchemaTooNew: REFUSED,
     LogError: 5,
     SurfaceError: 5,

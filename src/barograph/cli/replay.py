@@ -51,10 +51,16 @@ class _PriceType(click.ParamType["Price"]):
 @click.option("--model", default="claude-opus-4-8", show_default=True, help="Model of every call.")
 @click.option(
     "--policy",
-    type=click.Choice(["off"]),
+    type=click.Choice(["balanced", "fixed", "off"]),
     default="off",
     show_default=True,
     help="How the sessions are governed. `off` folds nothing.",
+)
+@click.option(
+    "--window",
+    type=click.IntRange(min=1),
+    metavar="TOKENS",
+    help="The window to keep to; by default the model's.",
 )
 @click.option(
     "--price",
@@ -128,7 +134,7 @@ def _options(given: dict[str, Any]) -> "ReplayOptions":
 
     return ReplayOptions(
         model=given["model"],
-        policy=Policy(name=given["policy"]),
+        policy=Policy(name=given["policy"], window_tokens=given["window"]),
         mode="direct" if given["direct"] else given["mode"],
         rewrites=given["rewrites"],
         clock=given["clock"],

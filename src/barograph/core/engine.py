@@ -56,6 +56,8 @@ from barograph.core.model import Codec, Scope
 from barograph.core.outgoing import record_body, same_json
 from barograph.core.parts import calls_in
 from barograph.core.policy import Policy
+from barograph.core.pressure import Gauge
+from barograph.core.relief import oldest_kept, relieve
 from barograph.core.state import NO_SCOPE, PathState, State, count_header_chars
 from barograph.core.surface import Surface
 from barograph.core.work import Work
@@ -119,7 +121,8 @@ class Engine:
                 work.log(_opened(given, self.policy, self.codec))
             case CallWanted():
                 take_in(work, given)
-                send = (self._plan(work, given),)
+                gauge = relieve(work, given, self.policy)
+                send = (self._plan(work, given, gauge),)
             case BodyLeft():
                 record_body(work, given)
             case Answered():
@@ -161,7 +164,9 @@ class Engine:
                 message=given.message,
             )
         )
-        return (self._plan(work, replace(wanted, at=given.at), again=plan),)
+        wanted = replace(wanted, at=given.at)
+        gauge = relieve(work, wanted, replace(self.policy, name="off"))
+        return (self._plan(work, wanted, gauge, again=plan),)
 
     def _resting(self, work: Work, given: CallWanted) -> int:
         """Slots that are not used now, because their markers were refused."""
@@ -172,7 +177,9 @@ class Engine:
             return 0
         return resting.slots
 
-    def _plan(self, work: Work, given: CallWanted, *, again: CallPlanned | None = None) -> Send:
+    def _plan(
+        self, work: Work, given: CallWanted, gauge: Gauge, *, again: CallPlanned | None = None
+    ) -> Send:
         """Number the call and place its breakpoints; a call planned again keeps its number."""
         path, surface = work.state.path(given.path), work.state.surface(given.path)
         insured = work.rewritten or path.insured
@@ -185,6 +192,7 @@ class Engine:
         anchor = plan.anchor
         is_readable = anchor is not None and anchor.is_readable(given.at, surface.images)
         segments = surface.segments
+        aged_before = oldest_kept(path, self.policy)
         asks = self.policy.diagnostics
         is_diagnosed = asks == "on" or (asks == "auto" and given.diagnosable)
         planned = CallPlanned(
@@ -201,6 +209,11 @@ class Engine:
             foreign_breakpoints=given.foreign,
             diagnosed=is_diagnosed,
             compared_with=path.provider_id if is_diagnosed else None,
+            projected_tokens=gauge.projected_tokens,
+            stale_tokens=round(
+                path.pending.at_round(aged_before).stale_chars * gauge.tokens_per_char
+            ),
+            aged_before=aged_before,
         )
         work.log(planned)
         return Send(planned, surface, len(path.seen))

@@ -7,7 +7,8 @@ BarographError              .code, the ids involved, the next step in words
 │ ├ SettingsError           a file or an environment variable that cannot be used
 │ ├ SecondOwner             another middleware rewrites the same requests
 │ ├ UnknownSession
-│ └ UnknownCall
+│ ├ UnknownCall
+│ └ UnknownHandle
 ├ LogError                  the log itself
 │ ├ LogCorrupt              a missing or altered body, an event that does not decode
 │ ├ SequenceConflict        two writers, one session
@@ -76,6 +77,12 @@ class UnknownCall(UsageError):
     """The session has no call of that number."""
 
     code = "unknown_call"
+
+
+class UnknownHandle(UsageError):
+    """The session has no content of that handle."""
+
+    code = "unknown_handle"
 
 
 class LogError(BarographError):

@@ -167,6 +167,44 @@ class Replaced(_Event, frozen=True, kw_only=True, tag="replaced"):
     parts: Parts = ()
 
 
+class Stub(Struct, frozen=True, kw_only=True):
+    """What stands in the place of an entry's content: `seq` is the event that the entry came by."""
+
+    seq: int
+    parts: Parts
+
+
+PruneCause: TypeAlias = Literal["rent", "safety", "cold", "forced"]
+
+
+class Pruned(_Event, frozen=True, kw_only=True, tag="pruned"):
+    """A pass: old content gave way to stubs, all at once. The originals stay in their events.
+
+    Attributes:
+        cause: `rent` where carrying the stale content has cost as much as rewriting what follows
+            it; `safety` where the window fills; `cold` where nothing was cached anyway; `forced`
+            where the request did not fit.
+        stubs: by entry, in surface order.
+        aged_before: number of the path's call before which content has aged.
+        tokens_before: estimated tokens of the request without the pass.
+        tokens_after: the same with it.
+        rewritten_tokens: tokens after the first change, which are written to the cache once more;
+            0 where they were not in it.
+        break_even_calls: calls after which the pass has paid for itself; None where it was free.
+    """
+
+    BODIES = ("stubs",)
+
+    path: str
+    cause: PruneCause
+    stubs: tuple[Stub, ...]
+    aged_before: int
+    tokens_before: int
+    tokens_after: int
+    rewritten_tokens: int
+    break_even_calls: float | None
+
+
 class HeaderSet(_Event, frozen=True, kw_only=True, tag="header_set"):
     """What precedes the messages, from here on: model, system, tools, parameters.
 
@@ -206,6 +244,9 @@ class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):
         foreign_breakpoints: markers of the caller that were counted and taken off.
         diagnosed: whether the provider is asked to compare it with the call before.
         compared_with: the provider's id of the answer to that call; None for the first.
+        projected_tokens: the whole prompt, estimated before it left.
+        stale_tokens: of it, what a pass would take off.
+        aged_before: number of the path's call before which content has aged.
     """
 
     path: str
@@ -220,6 +261,9 @@ class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):
     foreign_breakpoints: int = 0
     diagnosed: bool = False
     compared_with: str | None = None
+    projected_tokens: int = 0
+    stale_tokens: int = 0
+    aged_before: int = 0
 
 
 class Deviation(Struct, frozen=True, kw_only=True):
@@ -430,6 +474,7 @@ Event: TypeAlias = (
     | MessageSeen
     | MessageLeftOut
     | Replaced
+    | Pruned
     | HeaderSet
     | CallPlanned
     | RequestSent

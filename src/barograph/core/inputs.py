@@ -35,6 +35,8 @@ class CallWanted(Struct, frozen=True, kw_only=True):
         reserved: breakpoint slots that somebody else will use.
         foreign: markers of the caller that were taken off.
         diagnosable: whether the provider is one that compares requests when asked to.
+        reserve_tokens: room that the answer may take.
+        window_tokens: what the model takes, where the adapter knows better than the table.
     """
 
     at: float
@@ -45,6 +47,8 @@ class CallWanted(Struct, frozen=True, kw_only=True):
     reserved: int = 0
     foreign: int = 0
     diagnosable: bool = False
+    reserve_tokens: int = 0
+    window_tokens: int | None = None
 
 
 class BodyLeft(Struct, frozen=True, kw_only=True):

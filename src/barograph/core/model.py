@@ -22,6 +22,7 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
         write_1h_ratio: price of a token written with the long TTL.
         input_usd: list price of a million plain input tokens.
         output_usd: list price of a million output tokens.
+        binds_thinking: whether replayed thinking is valid only after an unchanged prefix.
         as_of: ISO date the facts were read on.
     """
 
@@ -35,6 +36,7 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
     input_usd: float
     output_usd: float
     as_of: str
+    binds_thinking: bool = False
 
 
 class WireBlock(Struct, frozen=True):

@@ -1,5 +1,6 @@
 """Every knob: frozen, validated, documented with unit and range."""
 
+from math import inf
 from typing import Literal
 
 from msgspec import Struct
@@ -7,6 +8,7 @@ from msgspec import Struct
 from barograph.core.errors import PolicyError
 from barograph.core.events import Ttl
 
+Preset = Literal["balanced", "fixed", "off"]
 Profile = Literal["interactive", "desktop", "fleet", "subagent"]
 
 _LONG_LIVED = frozenset({"desktop", "fleet"})
@@ -16,7 +18,9 @@ class Policy(Struct, frozen=True, kw_only=True):
     """How a session is governed.
 
     Attributes:
-        name: `off` keeps the log, the byte stability and the breakpoints, and folds nothing.
+        name: `balanced` prunes when carrying old results has cost as much as rewriting what follows
+            them; `fixed` prunes at a share of the window, whatever the prices; `off` folds nothing.
+            Log, byte stability and breakpoints are the same in all.
         profile: what kind of agent this is; it picks the lifetime of cache entries.
         ttl: `5m` or `1h`; None takes the profile's (`desktop` and `fleet` pause for people and
             long tools, so their entries live for an hour; the others 5 minutes).
@@ -32,6 +36,19 @@ class Policy(Struct, frozen=True, kw_only=True):
         on_mismatch: what to do when the request that is about to leave is not the surface, because
             something behind us changed it: `warn` says so once and goes on, `stop` raises before it
             leaves. Either way the log has both.
+        prune_after_rounds: results older than so many calls may be pruned, 1 or more.
+        prune_at_ratio: share of the usable window, above 0 and at most 1, from which a pass runs
+            whatever it costs, if it takes off enough; None takes the preset's: 0.9, and 0.6 for
+            `fixed`.
+        relief_ratio: what is enough: the share of the usable window that such a pass takes off,
+            above 0 and at most 1.
+        rent_ratio: a pass runs when the stale tokens have cost so many times what the pass costs,
+            above 0. The numbers are those that came nearest to the best possible schedule on
+            recorded sessions (bench/relief.py).
+        window_tokens: the model's window; None takes the known one.
+        write_ratio: price of a token written to the cache, relative to plain input; None takes that
+            of the model and lifetime.
+        read_ratio: price of a token read from it; None takes that of the model.
         start_tokens_per_char: the estimate before the provider has reported usage, in (0, 2].
             The usual four characters a token.
 
@@ -39,7 +56,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         PolicyError: a value outside its range.
     """
 
-    name: Literal["off"] = "off"
+    name: Preset = "off"
     profile: Profile = "interactive"
     ttl: Ttl | None = None
     markers: Literal["auto", "force", "off"] = "auto"
@@ -47,22 +64,31 @@ class Policy(Struct, frozen=True, kw_only=True):
     tool_order: tuple[str, ...] = ()
     on_store_error: Literal["continue", "stop"] = "continue"
     on_mismatch: Literal["warn", "stop"] = "warn"
+    prune_after_rounds: int = 10
+    prune_at_ratio: float | None = None
+    relief_ratio: float = 0.10
+    rent_ratio: float = 0.5
+    window_tokens: int | None = None
+    write_ratio: float | None = None
+    read_ratio: float | None = None
     start_tokens_per_char: float = 0.25
 
     def __post_init__(self) -> None:
-        _one_of("name", self.name, ("off",))
+        _one_of("name", self.name, ("balanced", "fixed", "off"))
         _one_of("profile", self.profile, ("interactive", "desktop", "fleet", "subagent"))
         _one_of("ttl", self.ttl, ("5m", "1h", None))
         _one_of("markers", self.markers, ("auto", "force", "off"))
         _one_of("diagnostics", self.diagnostics, ("auto", "on", "off"))
         _one_of("on_store_error", self.on_store_error, ("continue", "stop"))
         _one_of("on_mismatch", self.on_mismatch, ("warn", "stop"))
-        if not 0 < self.start_tokens_per_char <= 2:
-            raise PolicyError(
-                f"start_tokens_per_char is {self.start_tokens_per_char}.",
-                next_step="Give a number above 0 and at most 2.",
-                knob="start_tokens_per_char",
-            )
+        _within("start_tokens_per_char", self.start_tokens_per_char, above=0, most=2)
+        _within("prune_after_rounds", self.prune_after_rounds, above=0)
+        _within("prune_at_ratio", self.prune_at_ratio, above=0, most=1)
+        _within("relief_ratio", self.relief_ratio, above=0, most=1)
+        _within("rent_ratio", self.rent_ratio, above=0)
+        _within("window_tokens", self.window_tokens, above=0)
+        _within("write_ratio", self.write_ratio, above=0)
+        _within("read_ratio", self.read_ratio, above=0, most=1)
         if len(set(self.tool_order)) != len(self.tool_order):
             raise PolicyError(
                 f"tool_order names a tool twice: {', '.join(self.tool_order)}.",
@@ -71,11 +97,32 @@ class Policy(Struct, frozen=True, kw_only=True):
             )
 
     @property
+    def prunes(self) -> bool:
+        """Whether old content gives way to stubs at all."""
+        return self.name in {"balanced", "fixed"}
+
+    @property
+    def safety_ratio(self) -> float:
+        """Share of the usable window from which a pass runs whatever it costs."""
+        if self.prune_at_ratio is not None:
+            return self.prune_at_ratio
+        return 0.6 if self.name == "fixed" else 0.9
+
+    @property
     def entry_ttl(self) -> Ttl:
         """Lifetime that new cache entries are bought with."""
         if self.ttl is not None:
             return self.ttl
         return "1h" if self.profile in _LONG_LIVED else "5m"
+
+
+def _within(knob: str, value: float | None, *, above: float, most: float = inf) -> None:
+    if value is None or above < value <= most:
+        return
+    upper = "" if most == inf else f" and at most {most:g}"
+    raise PolicyError(
+        f"{knob} is {value}.", next_step=f"Give a number above {above:g}{upper}.", knob=knob
+    )
 
 
 def _one_of(knob: str, value: object, allowed: tuple[object, ...]) -> None:

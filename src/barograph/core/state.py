@@ -19,6 +19,7 @@ from barograph.core.events import (
     HeaderSet,
     MessageLeftOut,
     MessageSeen,
+    Pruned,
     Replaced,
     RequestSent,
     ResponseCame,
@@ -31,6 +32,8 @@ from barograph.core.events import (
 from barograph.core.ingest import unit_key
 from barograph.core.model import Codec, Scope
 from barograph.core.parts import Parts, ToolCall
+from barograph.core.pressure import Measured
+from barograph.core.prune import Pending, candidate_of
 from barograph.core.surface import Fold, Surface, marks_by_message
 from barograph.core.trail import Trail
 
@@ -71,6 +74,9 @@ class PathState(Struct, frozen=True):
         retried: whether the current call was planned again.
         answer: the last response, until it comes back as a message.
         provider_id: the provider's id of the last response.
+        rounds: calls that were planned so far, a call planned again counted once.
+        pending: what a pass would take.
+        measured: the provider's last count of a request, and the characters that request had.
         outcomes: tool results by call id, until the next response: a call may be asked for again.
         running: calls whose tool began since the last response and has not ended.
         sees_tools: whether tool bodies of this path are logged at all.
@@ -95,6 +101,9 @@ class PathState(Struct, frozen=True):
     retried: bool = False
     answer: Source | None = None
     provider_id: str | None = None
+    rounds: int = 0
+    pending: Pending = Pending()
+    measured: Measured | None = None
     outcomes: Mapping[str, Source] = {}
     running: frozenset[str] = frozenset()
     sees_tools: bool = False
@@ -188,11 +197,18 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
         case MessageSeen() if event.origin == "repair":
             return path
         case MessageSeen():
-            return _seen(path, seq, event, surface.entries[-1].parts)
+            path = _seen(path, seq, event, surface.entries[-1].parts)
+            candidate = candidate_of(surface, path.rounds)
+            if candidate is None:
+                return path
+            return replace(path, pending=path.pending.with_candidate(candidate))
         case MessageLeftOut():
             return _seen(path, seq, event, event.parts)
         case Replaced():
             return _replaced(path, surface, event)
+        case Pruned():
+            pending = path.pending.at_round(event.aged_before).after_pass()
+            return replace(_replaced(path, surface, None), pending=pending)
         case HeaderSet():
             scope = codec.scope_of(event.system, event.tools, event.parameters)
             chars = count_header_chars(codec, event.system, event.tools)
@@ -228,12 +244,13 @@ def _seen(
     return replace(path, seen=path.seen.extended((unit,)))
 
 
-def _replaced(path: PathState, surface: Surface, event: Replaced) -> PathState:
-    if event.recognised is None:
+def _replaced(path: PathState, surface: Surface, event: Replaced | None) -> PathState:
+    if event is None or event.recognised is None:
         return replace(path, settled=0, insured=min(path.insured, len(surface.segments)))
     return replace(
         path,
         seen=path.seen.cut(event.recognised),
+        pending=path.pending.cut(len(surface.entries)),
         settled=min(path.settled, max(0, surface.messages - 1)),
         insured=min(path.insured, len(surface.segments)),
     )
@@ -250,6 +267,8 @@ def _planned(path: PathState, event: CallPlanned) -> PathState:
         retried=path.retried and is_again,
         answer=None,
         insured=event.insured,
+        rounds=path.rounds + (not is_again),
+        pending=path.pending if is_again else path.pending.rented(event),
     )
 
 
@@ -296,7 +315,11 @@ def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) 
     if usage is not None:
         chars = path.header_chars + (segments[-1].end_chars if len(segments) else 0)
         if chars and usage.input_total_tokens:
-            path = replace(path, tokens_per_char=usage.input_total_tokens / chars)
+            path = replace(
+                path,
+                tokens_per_char=usage.input_total_tokens / chars,
+                measured=Measured(usage.input_total_tokens, chars),
+            )
         cached = usage.read_tokens + usage.write_tokens
         if not cached:
             return path

@@ -27,18 +27,35 @@ from barograph.core.breakpoints import Segment
 from barograph.core.canonical import digest
 from barograph.core.cuts import Pairing
 from barograph.core.errors import LogCorrupt, SurfaceError, UnpairedToolCall
-from barograph.core.events import Breakpoint, Event, HeaderSet, MessageSeen, Replaced, StoreGap, Ttl
+from barograph.core.events import (
+    Breakpoint,
+    Event,
+    HeaderSet,
+    MessageSeen,
+    Pruned,
+    Replaced,
+    StoreGap,
+    Ttl,
+)
 from barograph.core.model import Codec
-from barograph.core.parts import Part, Parts, Role, count_images
+from barograph.core.parts import Part, Parts, Role, calls_in, count_images, results_in
 from barograph.core.trail import Trail
 
 
 class Entry(Struct, frozen=True):
-    """One message of a surface: the seq of the event that holds it, who speaks, what is said."""
+    """One message of a surface.
+
+    Attributes:
+        seq: the event it came by.
+        role: who speaks.
+        parts: what is said.
+        folded_by: the pass that put a stub into its place; 0 for none.
+    """
 
     seq: int
     role: Role
     parts: Parts
+    folded_by: int = 0
 
 
 class Surface(Struct, frozen=True):
@@ -127,6 +144,42 @@ class Surface(Struct, frozen=True):
             surface = surface.appended(codec, entry)
         return surface
 
+    def pruned(self, codec: Codec, seq: int, event: Pruned) -> "Surface":
+        """This surface with stubs in the places of some entries.
+
+        Raises:
+            SurfaceError: a stub is for an entry that is not there.
+            UnpairedToolCall: a stub would part a tool call from its result.
+        """
+        stubs = {stub.seq: stub.parts for stub in event.stubs}
+        start, left = len(self.entries), len(stubs)
+        while start and left:
+            start -= 1
+            left -= self.entries[start].seq in stubs
+        if left or len(stubs) < len(event.stubs):
+            raise SurfaceError(
+                f"The pass of {event.path} has stubs for entries that are not in its surface.",
+                next_step="Take seqs from the surface that is to be pruned.",
+                path=event.path,
+                entries=tuple(stubs),
+            )
+        surface = self.cut(start)
+        for entry in self.entries.span(start):
+            parts = stubs.get(entry.seq)
+            if parts is None:
+                surface = surface.appended(codec, entry)
+                continue
+            if _pairs(parts) != _pairs(entry.parts):
+                raise UnpairedToolCall(
+                    f"The stub of entry {entry.seq} of {event.path} has other calls or results.",
+                    next_step="A stub keeps the ids of the calls and results that it stands for.",
+                    path=event.path,
+                    entry=entry.seq,
+                )
+            new = Entry(entry.seq, entry.role, parts, folded_by=seq)
+            surface = surface.appended(codec, new)
+        return surface
+
     def find_run(self, shadows: Sequence[int]) -> int:
         """Index of the first entry of the contiguous run that these seqs cite.
 
@@ -143,6 +196,11 @@ class Surface(Struct, frozen=True):
             next_step="Cite every entry between the first and the last that is to be hidden.",
             shadows=tuple(shadows),
         )
+
+    def chars_before(self, entry: int) -> int:
+        """Characters of all message blocks before an entry."""
+        first = bisect_left(self.segments, entry, key=lambda segment: segment.entry)
+        return self.segments[first - 1].end_chars if first else 0
 
     @property
     def _ends_with_user(self) -> bool:
@@ -173,20 +231,23 @@ class Fold(Struct, frozen=True):
                 seq=seq,
             )
         fold = replace(self, seq=seq)
-        if isinstance(event, MessageSeen):
-            entry = Entry(seq, event.role, self.content_of(seq, event))
-            return _put(fold, event.path, self.surface(event.path).appended(codec, entry))
-        if isinstance(event, HeaderSet):
-            surface = replace(self.surface(event.path), header=event, header_seq=seq)
-            return _put(fold, event.path, surface)
-        if isinstance(event, Replaced):
-            return _put(fold, event.path, self.surface(event.path).replaced(codec, seq, event))
-        if isinstance(event, StoreGap) and event.lost:
-            return replace(fold, surfaces={p: _emptied(s) for p, s in self.surfaces.items()})
-        parts = getattr(event, "parts", None)
-        if parts:
-            return replace(fold, sources=self.sources.extended(((seq, parts),)))
-        return fold
+        match event:
+            case MessageSeen():
+                entry = Entry(seq, event.role, self.content_of(seq, event))
+                changed = self.surface(event.path).appended(codec, entry)
+            case HeaderSet():
+                changed = replace(self.surface(event.path), header=event, header_seq=seq)
+            case Replaced():
+                changed = self.surface(event.path).replaced(codec, seq, event)
+            case Pruned():
+                changed = self.surface(event.path).pruned(codec, seq, event)
+            case StoreGap() if event.lost:
+                return replace(fold, surfaces={p: _emptied(s) for p, s in self.surfaces.items()})
+            case _:
+                parts = getattr(event, "parts", None)
+                more = ((seq, parts),) if parts else ()
+                return replace(fold, sources=self.sources.extended(more))
+        return _put(fold, event.path, changed)
 
     def content_of(self, seq: int, event: MessageSeen) -> Parts:
         """The parts of a seen message, looked up where it names its source."""
@@ -206,6 +267,10 @@ class Fold(Struct, frozen=True):
 def _emptied(surface: Surface) -> Surface:
     """The header alone: if that changed too, the next request says so."""
     return Surface(header=surface.header, header_seq=surface.header_seq)
+
+
+def _pairs(parts: Parts) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return calls_in(parts), results_in(parts)
 
 
 def _put(fold: Fold, path: str, surface: Surface) -> Fold:

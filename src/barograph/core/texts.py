@@ -17,6 +17,14 @@ MARK_CLOSES: Final = "⟧"
 """Every marker of ours stands between these. An index never holds them, so it cannot end early."""
 
 
+NOTHING_FOUND: Final = "[Nothing was found.]"
+
+
+def excerpt_head(start: int, length: int, total: int) -> str:
+    """What stands before a piece of an original."""
+    return f"[Characters {start:,} to {start + length:,} of {total:,}.]\n"
+
+
 def failed(error: str) -> str:
     """The result of a tool whose body raised."""
     return f"[No result: the tool failed. {error}]"

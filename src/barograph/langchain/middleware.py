@@ -19,6 +19,7 @@ from barograph.core.policy import Policy
 from barograph.langchain.calls import ModelCall, ToolRun
 from barograph.langchain.owners import check_callers, check_stack
 from barograph.langchain.places import Places
+from barograph.langchain.tools import READ_ORIGINAL
 from barograph.langchain.track import Track
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.settings import current_settings
@@ -70,13 +71,16 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
 
     @property
     def tools(self) -> Sequence[BaseTool]:  # type: ignore[override]  # a value in the base class
-        """None of our own. `create_agent` asks for them once: then its list is checked.
+        """`read_original`, where content may be pruned.
+
+        `create_agent` asks for them once: then its list is checked. They are there from the first
+        call on, so that the tools never change in mid-session.
 
         Raises:
             SecondOwner: another middleware of the list owns the surface too.
         """
         check_stack(self)
-        return ()
+        return (READ_ORIGINAL,) if self.policy.prunes else ()
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Send the surface instead of the history; log the request, its bytes and the answer."""

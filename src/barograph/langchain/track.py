@@ -107,6 +107,8 @@ class Track:
             known=self._seen if is_known else 0,
             reserved=int("cache_control" in (request.model.model_kwargs or {})),
             foreign=markers + tools.markers + sum(arrival.markers for arrival in arrivals),
+            reserve_tokens=settings.get("max_tokens") or request.model.max_tokens or 0,
+            window_tokens=(request.model.profile or {}).get("max_input_tokens"),
             diagnosable=wishes is not None or _compares(request.model),
         )
         send, was_rewritten = self.session.want(wanted)

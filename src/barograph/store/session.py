@@ -20,6 +20,7 @@ from barograph.core.events import (
     CallFailed,
     CallPlanned,
     Event,
+    Pruned,
     Replaced,
     RequestSent,
     StoreGap,
@@ -29,6 +30,7 @@ from barograph.core.inputs import BodyLeft, CallWanted, Header, Input, SessionSt
 from barograph.core.state import State, learn, restore
 from barograph.store.backlog import Backlog
 from barograph.store.lease import Lease, new_holder
+from barograph.store.originals import read_original
 from barograph.store.protocol import Store
 from barograph.store.turns import Turns
 
@@ -177,13 +179,23 @@ class Session:
             except StoreError as error:
                 _log.warning("barograph: session %s stays held for a while: %s", self.id, error)
 
+    def original(self, handle: str) -> str:
+        """The text that a stub stands for.
+
+        Raises:
+            UnknownHandle: there is none of that handle.
+            LogError: the log is damaged.
+            StoreError: the store cannot be read.
+        """
+        return read_original(self._store, self.id, handle)
+
     def want(self, wanted: CallWanted) -> tuple[Send, bool]:
         """Ask for the surface of the next call; the flag says that history was rewritten for it."""
         with self._lock:
             events, send = self._step(wanted)
         if send is None:
             raise AssertionError(wanted)  # the engine answers every wanted call
-        return send, any(isinstance(event, Replaced) for event in events)
+        return send, any(isinstance(event, Replaced | Pruned) for event in events)
 
     def leave(
         self, *, at: float, path: str, header: Header, body: bytes, observed: bool

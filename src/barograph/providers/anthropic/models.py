@@ -13,6 +13,12 @@ AS_OF: Final = "2026-10-03"
 UNKNOWN_MINIMUM_TOKENS: Final = 4096
 
 
+# Preserved-thinking page, as read on 3 October 2026.
+_BINDING: Final = frozenset(
+    {"claude-fable-5-1", "claude-mythos-5-1", "claude-opus-5-5", "claude-sonnet-5-5"}
+)
+
+
 def _row(
     name: str, minimum: int, usd: tuple[float, float], *, read: float = 0.1, window: int = 1_000_000
 ) -> ModelFacts:
@@ -24,6 +30,7 @@ def _row(
         input_usd=usd[0],
         output_usd=usd[1],
         as_of=AS_OF,
+        binds_thinking=name in _BINDING,
     )
 
 

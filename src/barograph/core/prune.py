@@ -1,0 +1,196 @@
+"""Old content that may give way to stubs: what is pending, and what a pass makes of it.
+
+**Theory of operation.** A tool result matters most right after it came. When it is some rounds
+old, head, tail and an index of what lies between serve nearly as well, and the original can be read
+back by its handle. But the first change of a history makes all that follows it be written to the
+cache once more, so stubs are not made one by one. What has aged is *pending*; `core.relief` decides
+when a pass pays, and a pass then takes all of it at once.
+
+The pending set is kept up to date as events are learned, in O(new): candidates in the order of the
+surface, a mark up to where they have aged, and the sum of what they would save.
+
+**Invariants.** A stub keeps the ids that pair calls with results (5). Errors, results of tools that
+the policy names, and the newest rounds stay whole. Nothing is lost: the content stays in the event
+that brought it (6).
+
+**Out of scope.** When a pass pays (`relief`); what a stub says (`stubs`).
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from barograph.core.events import CallPlanned, Stub
+from barograph.core.parts import Leaf, Part, Parts, Text, Thinking, ToolCall, ToolResult
+from barograph.core.stubs import DEFAULT, stub_json, stub_text
+from barograph.core.surface import Entry, Surface
+from barograph.core.trail import Trail
+
+LEAST_CHARS: Final = 1000
+"""Shorter content stays as it is: a stub would hardly be shorter."""
+
+_MARKER_CHARS: Final = 150
+"""About what the words of a stub take besides the text and the facts that it keeps."""
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """An entry that may be pruned once it has aged.
+
+    Attributes:
+        entry: its index in the surface.
+        saved_chars: what a stub of it would take off, estimated.
+        round: number of calls of its path before it came.
+    """
+
+    entry: int
+    saved_chars: int
+    round: int
+
+
+class Pending(Struct, frozen=True, kw_only=True):
+    """What a pass would take.
+
+    Attributes:
+        candidates: all that were added, in the order of the surface.
+        done: how many of them earlier passes have taken.
+        aged: how many have aged; those from `done` to here are stale.
+        stale_chars: what they would save.
+        rent_tokens: stale tokens, summed over the calls since the last pass.
+    """
+
+    candidates: Trail[Candidate] = Trail()
+    done: int = 0
+    aged: int = 0
+    stale_chars: int = 0
+    rent_tokens: float = 0.0
+
+    @property
+    def first_stale(self) -> Candidate | None:
+        """Where a pass would change the surface first."""
+        return self.candidates[self.done] if self.done < self.aged else None
+
+    def with_candidate(self, candidate: Candidate) -> "Pending":
+        """One more, at the end."""
+        return replace(self, candidates=self.candidates.extended((candidate,)))
+
+    def at_round(self, oldest_kept: int) -> "Pending":
+        """With everything aged that came before the call of that number."""
+        aged, stale_chars = self.aged, self.stale_chars
+        while aged < len(self.candidates) and self.candidates[aged].round < oldest_kept:
+            stale_chars += self.candidates[aged].saved_chars
+            aged += 1
+        return self if aged == self.aged else replace(self, aged=aged, stale_chars=stale_chars)
+
+    def rented(self, plan: CallPlanned) -> "Pending":
+        """After one more call that carried what was stale."""
+        aged = self.at_round(plan.aged_before)
+        return replace(aged, rent_tokens=aged.rent_tokens + plan.stale_tokens)
+
+    def after_pass(self) -> "Pending":
+        """With all that was stale taken."""
+        return replace(self, done=self.aged, stale_chars=0, rent_tokens=0.0)
+
+    def cut(self, entries: int) -> "Pending":
+        """What is left of it in the first so many entries."""
+        kept = len(self.candidates)
+        while kept and self.candidates[kept - 1].entry >= entries:
+            kept -= 1
+        if kept == len(self.candidates):
+            return self
+        done, aged = min(self.done, kept), min(self.aged, kept)
+        stale = self.candidates.span(done, aged)
+        return replace(
+            self,
+            candidates=self.candidates.cut(kept),
+            done=done,
+            aged=aged,
+            stale_chars=sum(one.saved_chars for one in stale),
+        )
+
+
+def candidate_of(surface: Surface, round_number: int) -> Candidate | None:
+    """The last entry of a surface as a candidate; None where it is short, or exempt by its kind."""
+    index = len(surface.entries) - 1
+    entry = surface.entries[index]
+    chars = sum(_prunable_chars(part) for part in entry.parts)
+    if chars < LEAST_CHARS:
+        return None
+    return Candidate(
+        entry=index,
+        saved_chars=chars - min(chars, _stub_chars(chars)),
+        round=round_number,
+    )
+
+
+def make_stubs(surface: Surface, pending: Pending, *, drops_thinking: bool) -> tuple[Stub, ...]:
+    """Stubs of all that is stale; with `drops_thinking`, thinking after the first of them goes."""
+    stubs: dict[int, Parts] = {}
+    for candidate in pending.candidates.span(pending.done, pending.aged):
+        entry = surface.entries[candidate.entry]
+        parts = tuple(_stub_of(part, f"#{entry.seq}") for part in entry.parts)
+        if parts != entry.parts:
+            stubs[candidate.entry] = parts
+    if not stubs:
+        return ()
+    if drops_thinking:
+        stubs |= dict(_without_thinking(surface, min(stubs), stubs))
+    return tuple(
+        Stub(seq=surface.entries[index].seq, parts=stubs[index]) for index in sorted(stubs)
+    )
+
+
+def has_thinking_after(surface: Surface, entry: int) -> bool:
+    """Whether the model's thinking is replayed after that entry."""
+    return any(_thinks(one) for one in surface.entries.span(entry))
+
+
+def _thinks(entry: Entry) -> bool:
+    return any(isinstance(part, Thinking) or _is_sealed(part) for part in entry.parts)
+
+
+def _is_sealed(part: Part) -> bool:
+    return getattr(part, "kind", "") == "redacted_thinking"
+
+
+def _without_thinking(
+    surface: Surface, first: int, stubs: dict[int, Parts]
+) -> Iterator[tuple[int, Parts]]:
+    for index, entry in enumerate(surface.entries.span(first), start=first):
+        if not _thinks(entry):
+            continue
+        parts = stubs.get(index, entry.parts)
+        kept = tuple(
+            part for part in parts if not isinstance(part, Thinking) and not _is_sealed(part)
+        )
+        if kept:
+            yield index, kept
+
+
+def _stub_chars(chars: int) -> int:
+    """About the length of a stub: when it is estimated, the facts need not be looked for."""
+    ends = DEFAULT.head_chars + DEFAULT.tail_chars
+    return ends + DEFAULT.room_chars(chars) + _MARKER_CHARS
+
+
+def _prunable_chars(part: Part) -> int:
+    if isinstance(part, ToolResult):
+        texts = sum(len(leaf.text) for leaf in part.content if isinstance(leaf, Text))
+        return 0 if part.is_error else texts
+    return len(part.arguments) if isinstance(part, ToolCall) else 0
+
+
+def _stub_of(part: Part, handle: str) -> Part:
+    if isinstance(part, ToolCall) and len(part.arguments) >= LEAST_CHARS:
+        shorter = stub_json(part.arguments, handle=handle)
+        return part if shorter is None else replace(part, arguments=shorter)
+    if not isinstance(part, ToolResult) or _prunable_chars(part) < LEAST_CHARS:
+        return part
+    text = "\n".join(leaf.text for leaf in part.content if isinstance(leaf, Text))
+    stub = stub_text(text, handle=handle)
+    if stub is None:
+        return part
+    # pictures stay: one fewer, anywhere, would cost the whole cache of the messages
+    others: tuple[Leaf, ...] = tuple(leaf for leaf in part.content if not isinstance(leaf, Text))
+    return replace(part, content=(Text(stub), *others))
