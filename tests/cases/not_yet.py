@@ -3,7 +3,8 @@
 A case that needs such a capability is never passed. Where it cannot be played at all it is skipped;
 where it can, it is played, everything that does not depend on the capability must hold, and then it
 is skipped with what held. Each entry names the place where the capability will live: once that
-exists, the entry is out of date and a test says so.
+exists, the entry is out of date and a test says so. One without a place waits for nothing but its
+adapter here.
 """
 
 from importlib.util import find_spec
@@ -44,8 +45,8 @@ _RELIEVED = _words(
 NOT_YET = (
     Capability(
         "bound",
-        "tool results enter the surface whole",
-        "barograph.core.policy:max_result_chars",
+        "results are bounded; the adapter that shows it to a case is not written",
+        "",
         blocks=_words("op:bound"),
         touches=_words("setting:max_result_chars setting:aggregate_result_chars"),
         properties=_words(
@@ -57,8 +58,8 @@ NOT_YET = (
     ),
     Capability(
         "prune",
-        "old results stay in the surface as they came",
-        "barograph.core.prune",
+        "passes run by price; the thresholds of a case are not mapped to them",
+        "",
         blocks=_words("op:prune"),
         touches=_words("prune:missed"),
         properties=_words(
@@ -87,14 +88,14 @@ NOT_YET = (
     Capability(
         "recover",
         "an overflow is not told apart from other errors, and nothing is tried again",
-        "barograph.core.relief",
+        "barograph.core.policy:recovers",
         blocks=_words("op:classify_error input:provider_rule input:true_tokens_per_char"),
         properties=_words("classify_all classify_no_false_positive"),
     ),
     Capability(
         "meter",
-        "pressure is not measured, and no estimate is given",
-        "barograph.core.pressure",
+        "pressure is measured and logged; the adapter that shows it to a case is not written",
+        "",
         blocks=_words("op:estimate"),
         properties=_words("fits_window telemetry_flag:estimated value:percent_of_window"),
     ),
@@ -106,8 +107,8 @@ NOT_YET = (
     ),
     Capability(
         "rounds",
-        "there is neither a nudge nor a cap",
-        "barograph.core.rounds",
+        "rounds are counted by a room that nothing asks yet: there is neither a nudge nor a cap",
+        "barograph.core.policy:nudge_at_rounds",
         touches=_words("setting:round_nudge_at setting:round_hard_cap"),
         properties=_words("event_count:nudge event_count:round_cap"),
         clouds=_words("model_calls ends next_turn_ok tool_executions text_present"),
@@ -217,6 +218,8 @@ def _windows(case):
 
 def is_grown(capability):
     """Whether the place where a capability is to live exists: a module, or a knob of the policy."""
+    if not capability.home:
+        return False
     module, _, knob = capability.home.partition(":")
     if knob:
         return knob in Policy.__struct_fields__

@@ -312,8 +312,15 @@ policies = st.builds(
 )
 
 
-PRUNING = Policy(name="balanced", prune_after_rounds=1, rent_ratio=0.01, window_tokens=20_000)
-"""Prunes as often as it can."""
+PRUNING = Policy(
+    name="balanced",
+    prune_after_rounds=1,
+    rent_ratio=0.01,
+    window_tokens=20_000,
+    max_result_chars=1_200,
+    keep_images=False,
+)
+"""Bounds and prunes as often as it can."""
 
 
 # Playing them

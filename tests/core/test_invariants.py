@@ -389,7 +389,7 @@ def test_invariant_6_every_part_that_was_shown_can_be_read_in_the_log(moves):
     logged = {
         msgspec.json.encode(part)
         for _, event in trip.events()
-        for part in getattr(event, "parts", ())
+        for part in (*getattr(event, "parts", ()), *getattr(event, "original", ()))
     }
     for side in trip.sides.values():
         for part in (part for past in side.past for message in past for part in message.parts):

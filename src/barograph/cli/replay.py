@@ -51,7 +51,7 @@ class _PriceType(click.ParamType["Price"]):
 @click.option("--model", default="claude-opus-4-8", show_default=True, help="Model of every call.")
 @click.option(
     "--policy",
-    type=click.Choice(["balanced", "fixed", "off"]),
+    type=click.Choice(["balanced", "fixed", "bound-once", "off"]),
     default="off",
     show_default=True,
     help="How the sessions are governed. `off` folds nothing.",

@@ -120,7 +120,7 @@ class Engine:
             case SessionStarted():
                 work.log(_opened(given, self.policy, self.codec))
             case CallWanted():
-                take_in(work, given)
+                take_in(work, given, self.policy)
                 gauge = relieve(work, given, self.policy)
                 send = (self._plan(work, given, gauge),)
             case BodyLeft():

@@ -116,9 +116,13 @@ class MessageSeen(_Event, frozen=True, kw_only=True, tag="message_seen"):
             tool call.
         parts: the content as sent; empty where `same_as` names the event that holds it.
         same_as: seq of the `ResponseCame` or `ToolEnded` whose parts these are.
+        original: what the caller showed, where `parts` is less and no other event has it.
+        original_in: seq of the event that has it.
+        known_by: digest by which the caller's message is recognised, hex; None where it is that of
+            the parts.
     """
 
-    BODIES = ("parts",)
+    BODIES = ("parts", "original")
 
     path: str
     role: Role
@@ -126,6 +130,9 @@ class MessageSeen(_Event, frozen=True, kw_only=True, tag="message_seen"):
     native_id: str | None = None
     parts: Parts = ()
     same_as: int | None = None
+    original: Parts = ()
+    original_in: int | None = None
+    known_by: str | None = None
 
 
 class MessageLeftOut(_Event, frozen=True, kw_only=True, tag="message_left_out"):

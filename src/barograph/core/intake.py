@@ -6,8 +6,11 @@ becomes of each message; this room turns the decisions into events.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
+from msgspec.structs import replace
+
+from barograph.core.bounds import bound_parts
 from barograph.core.cuts import last_calls
 from barograph.core.errors import SurfaceError
 from barograph.core.events import (
@@ -21,17 +24,19 @@ from barograph.core.events import (
 from barograph.core.ingest import Ruling, Unit, matching, rule, unit_key, units_of
 from barograph.core.inputs import CallWanted
 from barograph.core.model import Codec
-from barograph.core.parts import Parts, Role, Text, ToolResult, results_in
+from barograph.core.parts import Leaf, Parts, Role, Text, ToolCall, ToolResult, results_in
+from barograph.core.policy import Policy
 from barograph.core.state import PathState, State
 from barograph.core.surface import Entry
 from barograph.core.texts import NOT_STARTED, OUTCOME_UNKNOWN, failed
+from barograph.core.trail import Trail
 from barograph.core.work import Work
 
 _ORIGINS: Final[Mapping[Role, Origin]] = {"assistant": "model", "tool": "tool", "user": "caller"}
 
 
-def take_in(work: Work, given: CallWanted) -> None:
-    """Bring the surface up to what the caller now shows."""
+def take_in(work: Work, given: CallWanted, policy: Policy) -> None:
+    """Bring the surface up to what the caller now shows, long results bounded by the policy."""
     units = units_of(work.codec, given.messages)
     seen = work.state.path(given.path).seen
     if given.known > len(seen):
@@ -54,7 +59,10 @@ def take_in(work: Work, given: CallWanted) -> None:
     for ruling in rulings:
         is_last = bool(entering) and ruling is entering[-1]
         path = work.state.path(given.path)
-        work.log(_admit(work.codec, path, given, ruling, is_last=is_last))
+        event = _admit(work.codec, path, given, ruling, is_last=is_last)
+        if isinstance(event, MessageSeen) and event.origin == "tool":
+            event = _bounded(work, event, ruling, policy)
+        work.log(event)
         if ruling is last_changed:
             work.rewritten = len(work.state.surface(given.path).segments)
 
@@ -132,6 +140,40 @@ def _admit(
         parts=parts,
         same_as=same_as,
     )
+
+
+def _bounded(work: Work, event: MessageSeen, ruling: Ruling, policy: Policy) -> MessageSeen:
+    """The event with both ends of a result that is too long; what is left out stays in the log."""
+    (result,) = ruling.parts
+    if not isinstance(result, ToolResult):
+        return event
+    cap = policy.result_chars(_tool_of(work.state.surface(event.path).entries, result.call_id))
+    if not cap:
+        return event
+    handle = f"#{work.state.fold.seq + 1}"
+    content = bound_parts(
+        result.content, cap_chars=cap, handle=handle, keep_images=policy.keep_images
+    )
+    if content == result.content:
+        return event
+    whole: Parts = () if event.same_as is not None else event.parts
+    return replace(
+        event,
+        parts=(replace(result, content=cast("tuple[Leaf, ...]", content)),),
+        same_as=None,
+        original=whole,
+        original_in=event.same_as,
+        known_by=ruling.key.hex(),
+    )
+
+
+def _tool_of(entries: Trail[Entry], call_id: str) -> str:
+    """Name of the tool that the last calls of a surface asked for by that id; empty if unknown."""
+    for entry in reversed(entries):
+        if entry.role == "assistant":
+            calls = (part for part in entry.parts if isinstance(part, ToolCall))
+            return next((call.name for call in calls if call.id == call_id), "")
+    return ""
 
 
 def _repair_of(codec: Codec, path: PathState, ruling: Ruling) -> tuple[int | None, Parts]:

@@ -1,5 +1,6 @@
 """Every knob: frozen, validated, documented with unit and range."""
 
+from collections.abc import Mapping
 from math import inf
 from typing import Literal
 
@@ -8,7 +9,7 @@ from msgspec import Struct
 from barograph.core.errors import PolicyError
 from barograph.core.events import Ttl
 
-Preset = Literal["balanced", "fixed", "off"]
+Preset = Literal["balanced", "fixed", "bound-once", "off"]
 Profile = Literal["interactive", "desktop", "fleet", "subagent"]
 
 _LONG_LIVED = frozenset({"desktop", "fleet"})
@@ -19,7 +20,8 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: `balanced` prunes when carrying old results has cost as much as rewriting what follows
-            them; `fixed` prunes at a share of the window, whatever the prices; `off` folds nothing.
+            them; `fixed` prunes at a share of the window, whatever the prices; `bound-once` caps
+            results when they come, as the first two do, and prunes none; `off` shows all as it is.
             Log, byte stability and breakpoints are the same in all.
         profile: what kind of agent this is; it picks the lifetime of cache entries.
         ttl: `5m` or `1h`; None takes the profile's (`desktop` and `fleet` pause for people and
@@ -36,6 +38,10 @@ class Policy(Struct, frozen=True, kw_only=True):
         on_mismatch: what to do when the request that is about to leave is not the surface, because
             something behind us changed it: `warn` says so once and goes on, `stop` raises before it
             leaves. Either way the log has both.
+        max_result_chars: the most characters of a tool result that a model is shown; of a longer
+            one it sees both ends and how to read the whole. 0 is no limit.
+        tool_result_chars: the same for tools of these names.
+        keep_images: whether pictures and documents in results stay; else a note stands for each.
         prune_after_rounds: results older than so many calls may be pruned, 1 or more.
         prune_at_ratio: share of the usable window, above 0 and at most 1, from which a pass runs
             whatever it costs, if it takes off enough; None takes the preset's: 0.9, and 0.6 for
@@ -64,6 +70,9 @@ class Policy(Struct, frozen=True, kw_only=True):
     tool_order: tuple[str, ...] = ()
     on_store_error: Literal["continue", "stop"] = "continue"
     on_mismatch: Literal["warn", "stop"] = "warn"
+    max_result_chars: int = 50_000
+    tool_result_chars: Mapping[str, int] = {}
+    keep_images: bool = True
     prune_after_rounds: int = 10
     prune_at_ratio: float | None = None
     relief_ratio: float = 0.10
@@ -74,7 +83,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     start_tokens_per_char: float = 0.25
 
     def __post_init__(self) -> None:
-        _one_of("name", self.name, ("balanced", "fixed", "off"))
+        _one_of("name", self.name, ("balanced", "fixed", "bound-once", "off"))
         _one_of("profile", self.profile, ("interactive", "desktop", "fleet", "subagent"))
         _one_of("ttl", self.ttl, ("5m", "1h", None))
         _one_of("markers", self.markers, ("auto", "force", "off"))
@@ -82,6 +91,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         _one_of("on_store_error", self.on_store_error, ("continue", "stop"))
         _one_of("on_mismatch", self.on_mismatch, ("warn", "stop"))
         _within("start_tokens_per_char", self.start_tokens_per_char, above=0, most=2)
+        for knob, chars in {"": self.max_result_chars, **self.tool_result_chars}.items():
+            name = f"tool_result_chars of {knob}" if knob else "max_result_chars"
+            _within(name, chars, above=-1)
         _within("prune_after_rounds", self.prune_after_rounds, above=0)
         _within("prune_at_ratio", self.prune_at_ratio, above=0, most=1)
         _within("relief_ratio", self.relief_ratio, above=0, most=1)
@@ -95,6 +107,12 @@ class Policy(Struct, frozen=True, kw_only=True):
                 next_step="Name each tool once.",
                 knob="tool_order",
             )
+
+    def result_chars(self, tool: str) -> int:
+        """The most characters of a result of that tool; 0 for no limit."""
+        if self.name == "off":
+            return 0
+        return self.tool_result_chars.get(tool, self.max_result_chars)
 
     @property
     def prunes(self) -> bool:

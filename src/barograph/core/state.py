@@ -240,7 +240,9 @@ def count_header_chars(codec: Codec, system: Parts, tools: str) -> int:
 def _seen(
     path: PathState, seq: int, event: MessageSeen | MessageLeftOut, parts: Parts
 ) -> PathState:
-    unit = Seen(unit_key(event.role, parts), seq, event.native_id)
+    known_by = getattr(event, "known_by", None)
+    key = bytes.fromhex(known_by) if known_by else unit_key(event.role, parts)
+    unit = Seen(key, seq, event.native_id)
     return replace(path, seen=path.seen.extended((unit,)))
 
 

@@ -71,7 +71,7 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
 
     @property
     def tools(self) -> Sequence[BaseTool]:  # type: ignore[override]  # a value in the base class
-        """`read_original`, where content may be pruned.
+        """`read_original`, where content may be bounded or pruned.
 
         `create_agent` asks for them once: then its list is checked. They are there from the first
         call on, so that the tools never change in mid-session.
@@ -80,7 +80,7 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
             SecondOwner: another middleware of the list owns the surface too.
         """
         check_stack(self)
-        return (READ_ORIGINAL,) if self.policy.prunes else ()
+        return () if self.policy.name == "off" else (READ_ORIGINAL,)
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Send the surface instead of the history; log the request, its bytes and the answer."""

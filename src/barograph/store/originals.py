@@ -69,8 +69,11 @@ def lines_with(text: str, wanted: str, most_chars: int = MOST_CHARS) -> list[str
 
 def _parts_of(store: Store, session: str, seq: int) -> Parts:
     event = _event(store, session, seq)
-    if isinstance(event, MessageSeen) and event.same_as is not None:
-        event = _event(store, session, event.same_as)
+    if isinstance(event, MessageSeen):
+        if event.original:
+            return event.original
+        source = event.same_as if event.original_in is None else event.original_in
+        event = event if source is None else _event(store, session, source)
     parts: Parts = getattr(event, "parts", ())
     return parts
 
