@@ -70,7 +70,8 @@ class Bench:
         """Build the body as the client does, and show it to the hook."""
         began = time.thread_time()
         messages = [request.system_message, *request.messages]
-        body = self.model._get_request_payload(messages)  # noqa: SLF001 - what we are compared with
+        settings = request.model_settings
+        body = self.model._get_request_payload(messages, **settings)  # noqa: SLF001 - as the client
         self.payload.append((time.thread_time() - began) * 1000)
         data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         watch = WATCH.get()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from inspect import signature
+from operator import attrgetter
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -28,6 +29,10 @@ from barograph.store.session import Session
 
 _PROVIDER: Final = "api.anthropic.com"
 _KNOWS_DIAGNOSTICS: Final = "diagnostics" in signature(Messages.create).parameters
+
+
+_content_of: Final = attrgetter("content")
+"""Asked of every message at every call, where a loop of our own would take twice as long."""
 
 
 class Prepared(Struct, frozen=True):
@@ -112,8 +117,9 @@ class Track:
             diagnosable=wishes is not None or _compares(request.model),
         )
         send, was_rewritten = self.session.want(wanted)
+        known = len(self._given) if is_known else 0
+        self._contents[known:] = map(_content_of, messages[known:])
         self._given, self._seen = list(messages), send.seen
-        self._contents = [message.content for message in messages]
         self._extend_lines(send, anew=was_rewritten)
         wanted = replace(wanted, messages=())
         return self._written(request.override(model_settings=settings), wanted, send)
@@ -124,7 +130,7 @@ class Track:
         What we hold are the caller's own objects: they are equal to themselves, whatever they say.
         """
         begins = messages[: len(self._given)]
-        return begins == self._given and [one.content for one in begins] == self._contents
+        return begins == self._given and list(map(_content_of, begins)) == self._contents
 
     def prepare_again(self, prepared: Prepared, send: Send) -> Prepared:
         """The same call in another form, for one more attempt."""
