@@ -20,6 +20,8 @@ def test_every_value_in_effect(show, tmp_path):
     assert result.exit_code == 0
     assert [line.split(maxsplit=1) for line in result.stdout.splitlines()] == [
         ["setting", "value"],
+        ["policy.compact_at_ratio", "(not set)"],
+        ["policy.compact_to_ratio", "0.3"],
         ["policy.diagnostics", "auto"],
         ["policy.entry_ttl", "5m"],
         ["policy.keep_images", "True"],
@@ -35,6 +37,8 @@ def test_every_value_in_effect(show, tmp_path):
         ["policy.relief_ratio", "0.1"],
         ["policy.rent_ratio", "0.5"],
         ["policy.start_tokens_per_char", "0.25"],
+        ["policy.summary", "model"],
+        ["policy.summary_ratio", "0.1"],
         ["policy.tool_order", "(empty)"],
         ["policy.tool_result_chars", "{}"],
         ["policy.ttl", "(not set)"],

@@ -70,7 +70,7 @@ def test_every_pass_is_a_row_with_its_price_and_its_return(path):
     assert shown.exit_code == 0
     head, *rows = shown.stdout.splitlines()
     assert head.split() == [
-        *("call", "path", "why", "stubs", "before", "after"),
+        *("call", "path", "kind", "why", "entries", "before", "after"),
         *("rewritten", "pays", "after", "calls", "since"),
     ]
     assert rows

@@ -174,7 +174,7 @@ def test_a_message_may_take_its_content_from_an_earlier_event():
         at=0.0, path="main", role="tool", reason="orphan_result", parts=(Text("left"),)
     )
     fold = fold_events(CODEC, [(1, came), (2, left), (3, seen(same_as=1))])
-    assert fold.surface("main").entries[0] == Entry(3, "user", (Text("said"),))
+    assert fold.surface("main").entries[0] == Entry(3, "user", (Text("said"),), is_request=True)
 
 
 @pytest.mark.parametrize("source", [0, 1, 2, 3, 99])

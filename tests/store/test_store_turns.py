@@ -72,22 +72,22 @@ NOT, SHORT, LONG = 0.0, BETWEEN_SECONDS, RUNNING_SECONDS
 def test_a_turn_lasts_from_its_first_input_to_its_final_answer_or_error(inputs, seconds):
     turns = Turns()
     for given in inputs:
-        turns.follow(given, is_sent=isinstance(given, CallWanted))
+        turns.follow(given, sent=given.path if isinstance(given, CallWanted) else None)
     assert turns.needed_seconds == seconds
 
 
 def test_a_refused_call_that_is_sent_once_more_is_still_under_way():
     turns = Turns()
-    turns.follow(wanted(), is_sent=True)
-    turns.follow(refused(), is_sent=True)
+    turns.follow(wanted(), sent="main")
+    turns.follow(refused(), sent="main")
     assert turns.needed_seconds == RUNNING_SECONDS
 
 
 def test_an_interruption_ends_the_turn_when_nothing_else_of_it_runs():
     turns = Turns()
-    turns.follow(began("a"), is_sent=False)
-    turns.follow(began("b"), is_sent=False)
+    turns.follow(began("a"), sent=None)
+    turns.follow(began("b"), sent=None)
     turns.stop("main", "a")
     assert turns.needed_seconds == RUNNING_SECONDS
-    turns.follow(ended("b"), is_sent=False)
+    turns.follow(ended("b"), sent=None)
     assert turns.needed_seconds == 0.0

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from barograph.core.canonical import canonical_json, hash_body
-from barograph.core.events import HeaderSet, Pruned, Replaced, RequestSent, SessionOpened
+from barograph.core.events import Compacted, HeaderSet, Pruned, Replaced, RequestSent, SessionOpened
 from barograph.core.readback import read_requests
 from barograph.providers.registry import codec_named
 from barograph.store import Logged, Store, open_store
@@ -94,7 +94,7 @@ def _named_calls(logged: Sequence[Logged]) -> dict[int, int]:
     changed: dict[str, int] = {}
     named: dict[int, int] = {}
     for _, event in logged:
-        if isinstance(event, Pruned):
+        if isinstance(event, Pruned | Compacted):
             changed[event.path] = changed.get(event.path, 0) + 1
         elif isinstance(event, Replaced) or (isinstance(event, HeaderSet) and event.changed):
             changed.setdefault(event.path, 0)

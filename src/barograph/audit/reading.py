@@ -18,9 +18,11 @@ from barograph.core.errors import LogCorrupt, UnknownCall
 from barograph.core.events import (
     CallFailed,
     CallPlanned,
+    Compacted,
     Event,
     HeaderSet,
     MessageSeen,
+    Pruned,
     Replaced,
     RequestSent,
     ResponseCame,
@@ -29,7 +31,7 @@ from barograph.core.events import (
 from barograph.core.model import Codec
 from barograph.core.sent import Sent
 from barograph.core.state import State, learn
-from barograph.core.verdict import Change, Verdict, judge
+from barograph.core.verdict import Change, Rewrite, Verdict, judge
 from barograph.providers.registry import codec_named
 from barograph.store.protocol import Store
 
@@ -259,7 +261,7 @@ class _Reader:
     def take(self, seq: int, event: Event) -> None:
         self.state = learn_logged(self.codec, self.state, seq, event, self.session)
         match event:
-            case MessageSeen() | Replaced() | HeaderSet():
+            case MessageSeen() | Replaced() | Pruned() | Compacted() | HeaderSet():
                 self.sources[seq] = _source(seq, event)
                 if not isinstance(event, MessageSeen):
                     self._changes.setdefault(event.path, []).append((seq, event))
@@ -307,11 +309,11 @@ class _Reader:
             self.calls[number] = msgspec.structs.replace(self.calls[number], **fields)
 
 
-def _source(seq: int, event: MessageSeen | Replaced | HeaderSet) -> Source:
+def _source(seq: int, event: MessageSeen | Rewrite | HeaderSet) -> Source:
     if isinstance(event, MessageSeen):
         origin: str = event.origin
     else:
-        origin = event.cause if isinstance(event, Replaced) else " ".join(event.changed)
+        origin = " ".join(event.changed) if isinstance(event, HeaderSet) else event.cause
     return Source(
         seq=seq,
         event=tag_of(event),

@@ -10,13 +10,16 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from barograph.core.events import (
+    ArchiveFailed,
     AttemptFailed,
     CallFailed,
+    Compacted,
     ConfigChanged,
     Event,
     HeaderSet,
     MessageLeftOut,
     MessageSeen,
+    Pruned,
     Replaced,
     ResponseCame,
     SessionOpened,
@@ -100,6 +103,9 @@ def _happened(seq: int, event: Event, models: dict[str, str]) -> Entry | None:
             models[event.path] = event.model
         case Replaced():
             path, what, pieces = event.path, _replaced(event), _pieces(event.parts)
+        case Compacted() | Pruned() | ArchiveFailed():
+            path, what = event.path, _folded(event)
+            pieces = _pieces(event.parts) if isinstance(event, Compacted) else ()
         case MessageLeftOut():
             path, pieces = event.path, _pieces(event.parts)
             what = f"not sent, a message of the {event.role}: {event.reason}"
@@ -115,6 +121,14 @@ def _happened(seq: int, event: Event, models: dict[str, str]) -> Entry | None:
         case _:
             return None
     return Entry(seq=seq, at=event.at, path=path, what=what, pieces=pieces)
+
+
+def _folded(event: Compacted | Pruned | ArchiveFailed) -> str:
+    if isinstance(event, Compacted):
+        return f"compacted ({event.cause}): {len(event.shadows)} entries gave way to a summary:"
+    if isinstance(event, Pruned):
+        return f"pruned ({event.cause}): {len(event.stubs)} entries gave way to stubs"
+    return f"what a summary hides could not be archived: {event.reason}"
 
 
 def _header(event: HeaderSet, model: str | None) -> str:

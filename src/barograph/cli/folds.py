@@ -10,17 +10,18 @@ from barograph.cli._help import BarographCommand, reads_store
 @click.command(
     cls=BarographCommand,
     examples=(
-        ("barograph folds latest", "every pass, its price and its return"),
+        ("barograph folds latest", "every fold, its price and its return"),
         ("barograph folds latest --json | jq -r '.folds[].handles[]'", "what unfold takes"),
     ),
 )
 @click.argument("session")
 @reads_store
 def command(session: str, store_path: Path | None, *, as_json: bool) -> None:
-    """List the passes of SESSION: why each ran, what it took off, and whether it has paid.
+    """List the folds of SESSION: why each ran, what it took off, and whether it has paid.
 
-    A pass makes what follows its first change be written to the cache once more. It has paid when
-    so many calls were made since that the tokens it saved are worth that.
+    A fold makes what follows its first change be written to the cache once more. A pass that prunes
+    has paid when so many calls were made since that the tokens it saved are worth that. One that
+    compacts makes room, whatever it costs.
     """
     from barograph.audit.folds import list_folds
     from barograph.cli import _output as out
@@ -40,8 +41,9 @@ def command(session: str, store_path: Path | None, *, as_json: bool) -> None:
     table = out.new_table(
         ("call", "right"),
         ("path", "left"),
+        ("kind", "left"),
         ("why", "left"),
-        ("stubs", "right"),
+        ("entries", "right"),
         ("before", "right"),
         ("after", "right"),
         ("rewritten", "right"),
@@ -50,11 +52,13 @@ def command(session: str, store_path: Path | None, *, as_json: bool) -> None:
     )
     for fold in found:
         pays = "free" if fold.break_even_calls is None else f"{fold.break_even_calls:.1f}"
+        pays = "for room" if fold.kind == "compact" else pays
         table.add_row(
             "" if fold.call is None else str(fold.call),
             out.cell(fold.path),
+            fold.kind,
             fold.cause,
-            count(fold.stubs),
+            count(fold.entries),
             f"~{count(fold.tokens_before)}",
             f"~{count(fold.tokens_after)}",
             f"~{count(fold.rewritten_tokens)}",

@@ -15,27 +15,34 @@ of the adapter and refused; nothing changes then.
 **Invariants.** What the model will see is in the log before it leaves (1); a history that departs
 from the log is logged as such (4); every request is paired (5).
 
-**Out of scope.** Relief: the engine asks nobody yet whether the window is full.
+A call may need another before it: where history is to be summed up (`core.compaction`), the engine
+answers with the call that asks for the summary, and with the call that was wanted when that one is
+over, however it ended.
+
+**Out of scope.** How full the window is and what is done about it (`relief`, `compaction`).
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from barograph.core.breakpoints import SLOTS, CacheView, plan_breakpoints
+from barograph.core.compaction import TRIES, Plan, Told, carry_out, plan_compaction, read_summary
 from barograph.core.errors import SurfaceError
 from barograph.core.events import (
     AttemptFailed,
     Breakpoint,
     CallFailed,
     CallPlanned,
+    Compacted,
     Event,
     Level,
     ResponseCame,
     SessionOpened,
+    SummaryAsked,
     ToolBegan,
     ToolEnded,
     TurnEnded,
@@ -54,16 +61,21 @@ from barograph.core.inputs import (
 from barograph.core.intake import take_in
 from barograph.core.model import Codec, Scope
 from barograph.core.outgoing import record_body, same_json
-from barograph.core.parts import calls_in
+from barograph.core.parts import Text, calls_in
 from barograph.core.policy import Policy
 from barograph.core.pressure import Gauge
-from barograph.core.relief import oldest_kept, relieve
+from barograph.core.relief import measure, oldest_kept, relieve
 from barograph.core.state import NO_SCOPE, PathState, State, count_header_chars
 from barograph.core.surface import Surface
+from barograph.core.texts import summarise
 from barograph.core.work import Work
 
 REST_SECONDS: Final = 3600.0
 """How long refused markers are not tried again: a gateway may learn, a session lasts for days."""
+
+
+SUMMARY: Final = "~summary"
+"""Name, in an agent path, of calls that ask for a summary; no tool can have it."""
 
 
 class Append(Struct, frozen=True):
@@ -85,7 +97,14 @@ class Send(Struct, frozen=True):
         return self.plan.breakpoints
 
 
-Effect: TypeAlias = Append | Send
+class Archive(Struct, frozen=True):
+    """Make a searchable copy of these messages of a path before the fold that hides them."""
+
+    path: str
+    seqs: tuple[int, ...]
+
+
+Effect: TypeAlias = Archive | Append | Send
 
 TRANSITIONS: Final[Mapping[tuple[str, type], str]] = {
     ("idle", CallWanted): "planned",
@@ -121,27 +140,73 @@ class Engine:
                 work.log(_opened(given, self.policy, self.codec))
             case CallWanted():
                 take_in(work, given, self.policy)
-                gauge = relieve(work, given, self.policy)
-                send = (self._plan(work, given, gauge),)
+                send = (self._relieved(work, given, relieve(work, given, self.policy)),)
             case BodyLeft():
                 record_body(work, given)
             case Answered():
-                _answer(work, given)
+                is_summary = work.state.asked_by(given.path) is not None
+                _answer(work, given, ends_turn=not is_summary)
+                send = self._after_summary(work, given)
             case Refused():
                 send = self._try_again(work, given)
                 if not send:
                     work.log(_failed(work.state.path(given.path), given))
+                    send = self._after_summary(work, given)
             case ToolStarted():
                 work.log(_began(given))
             case ToolReturned():
                 work.log(_ended(given))
         append = (Append(tuple(work.events)),) if work.events else ()
-        return work.state, (*append, *send)
+        return work.state, (*_archives(state, work.events), *append, *send)
+
+    def _relieved(self, work: Work, given: CallWanted, gauge: Gauge) -> Send:
+        """Compact what must be, by a summary if it can be had; then plan the call."""
+        plan = plan_compaction(work, given.path, self.policy, gauge)
+        if plan is None:
+            return self._plan(work, given, gauge)
+        if given.summarises and self.policy.summary == "model":
+            return self._ask(work, given, plan, ())
+        return self._plan(work, given, carry_out(work, given, plan, Told()))
+
+    def _ask(self, work: Work, given: CallWanted, plan: Plan, failures: tuple[str, ...]) -> Send:
+        """Plan the call that asks for a summary of what is to be hidden."""
+        path = work.state.path(given.path)
+        by = f"{given.path}/{SUMMARY}#{path.summaries + 1}"
+        directive = summarise(plan.budget_chars // 2)
+        asked = SummaryAsked(
+            at=given.at,
+            path=given.path,
+            by=by,
+            entries=plan.spans[-1].stop,
+            parts=(Text(directive),),
+            failures=failures,
+        )
+        work.log(asked)
+        wanted = replace(given, path=by, diagnosable=False)
+        send = self._plan(work, wanted, measure(work, wanted, self.policy))
+        return replace(send, seen=len(path.seen))
+
+    def _after_summary(self, work: Work, given: Answered | Refused) -> tuple[Send, ...]:
+        """After a call that asked for a summary: ask again, or compact and plan what was wanted."""
+        asked = work.state.asked_by(given.path)
+        if asked is None or given.wanted is None:
+            return ()
+        wanted = replace(given.wanted, at=given.at)
+        gauge = measure(work, wanted, self.policy)
+        plan = plan_compaction(work, asked.path, self.policy, gauge)
+        if plan is None:  # the policy is another one since it was asked for
+            return (self._plan(work, wanted, gauge),)
+        told = read_summary(given, asked, work.state.fold.seq, most_chars=plan.budget_chars)
+        if not told.narrative and len(told.failures) < TRIES:
+            return (self._ask(work, wanted, plan, told.failures),)
+        return (self._plan(work, wanted, carry_out(work, wanted, plan, told)),)
 
     def _try_again(self, work: Work, given: Refused) -> tuple[Send, ...]:
         """Plan a call once more, without the markers that the provider refused."""
         path, wanted = work.state.path(given.path), given.wanted
         plan = path.planned
+        if work.state.asked_by(given.path) is not None:
+            return ()  # the call that was wanted is still to come, and learns it for itself
         if wanted is None or plan is None or path.retried or self.policy.markers != "auto":
             return ()
         fault = self.codec.marker_fault(given.status, given.message)
@@ -258,7 +323,17 @@ def _check_phase(state: State, given: Input) -> None:
         )
 
 
-def _answer(work: Work, given: Answered) -> None:
+def _archives(before: State, events: Sequence[Event]) -> Iterator[Archive]:
+    """What is to be archived before these events are committed: all messages that they hide."""
+    for event in events:
+        if isinstance(event, Compacted):
+            known = before.surface(event.path).entries
+            hidden = set(event.shadows)
+            entries = [entry for entry in known if entry.seq in hidden and not entry.hides]
+            yield Archive(event.path, tuple(entry.seq for entry in entries))
+
+
+def _answer(work: Work, given: Answered, *, ends_turn: bool) -> None:
     path = work.state.path(given.path)
     plan = path.planned
     call, began = (plan.call, plan.at) if plan else (0, given.at)
@@ -276,7 +351,7 @@ def _answer(work: Work, given: Answered) -> None:
             latency_seconds=given.at - began,
         )
     )
-    if not calls_in(given.parts):
+    if ends_turn and not calls_in(given.parts):
         work.log(TurnEnded(at=given.at, path=given.path, turn=path.turn, rounds=path.round))
 
 

@@ -7,7 +7,8 @@ keep the fold simple.
 * *Messages enter in the order in which the model sees them.* A `MessageSeen` is appended to the
   surface of its agent path when it is logged. Tool events are a separate record of what ran when;
   a result that is then seen unchanged is not stored twice but names its source (`same_as`).
-* *Only a `Replaced` takes anything off a surface*, and it cites every event it hides.
+* *Only `Replaced` and `Compacted` take anything off a surface*, and they cite every entry that they
+  hide.
 * *Every text of ours is in the event as it was sent.* Nothing model-visible is recomputed.
 
 Fields named in `BODIES` may be large: stores keep them by content hash, once per session.
@@ -210,6 +211,61 @@ class Pruned(_Event, frozen=True, kw_only=True, tag="pruned"):
     tokens_after: int
     rewritten_tokens: int
     break_even_calls: float | None
+
+
+class SummaryAsked(_Event, frozen=True, kw_only=True, tag="summary_asked"):
+    """A model is asked to sum up the beginning of a surface, in a call of its own.
+
+    The call has the agent path `by`: its surface is that beginning, as the agent's own calls left
+    it in the cache, and the directive.
+
+    Attributes:
+        path: agent path that is to be compacted.
+        by: agent path of the call.
+        entries: number of its surface's entries that the call shows.
+        parts: the directive.
+        failures: why earlier tries failed.
+    """
+
+    BODIES = ("parts",)
+
+    path: str
+    by: str
+    entries: int
+    parts: Parts
+    failures: tuple[str, ...] = ()
+
+
+CompactCause: TypeAlias = Literal["pressure", "forced", "manual"]
+
+
+class Compacted(_Event, frozen=True, kw_only=True, tag="compacted"):
+    """A run of entries gave way to one that sums them up. What it hides stays in its events.
+
+    Attributes:
+        cause: `pressure` where the window filled; `forced` where the request did not fit; `manual`
+            where somebody asked for it.
+        shadows: seqs of the entries it hides, in surface order.
+        parts: what stands in their place, said by the user's side.
+        narrated_by: seq of the answer whose summary is in it; None where it is computed from the
+            log alone.
+        failures: why tries for a summary failed.
+        tokens_before: estimated tokens of the request without it.
+        tokens_after: the same with it.
+        rewritten_tokens: tokens after the first change, which are written to the cache once more.
+    """
+
+    BODIES = ("parts",)
+
+    path: str
+    cause: CompactCause
+    shadows: tuple[int, ...]
+    parts: Parts
+    narrated_by: int | None
+    failures: tuple[str, ...]
+    tokens_before: int
+    tokens_after: int
+    rewritten_tokens: int
 
 
 class HeaderSet(_Event, frozen=True, kw_only=True, tag="header_set"):
@@ -447,12 +503,11 @@ class StoreGap(_Event, frozen=True, kw_only=True, tag="store_gap"):
     calls: int
 
 
-class Archived(_Event, frozen=True, kw_only=True, tag="archived"):
-    """A durable, searchable copy of these entries exists."""
+class ArchiveFailed(_Event, frozen=True, kw_only=True, tag="archive_failed"):
+    """The searchable copy of what a compaction hides could not be made; the log has it all."""
 
     path: str
-    entries: tuple[int, ...]
-    archive: str
+    reason: str
 
 
 class Nudged(_Event, frozen=True, kw_only=True, tag="nudged"):
@@ -482,6 +537,8 @@ Event: TypeAlias = (
     | MessageLeftOut
     | Replaced
     | Pruned
+    | SummaryAsked
+    | Compacted
     | HeaderSet
     | CallPlanned
     | RequestSent
@@ -493,7 +550,7 @@ Event: TypeAlias = (
     | ConfigChanged
     | FrameComposed
     | StoreGap
-    | Archived
+    | ArchiveFailed
     | Nudged
     | Steered
 )

@@ -37,6 +37,7 @@ class CallWanted(Struct, frozen=True, kw_only=True):
         diagnosable: whether the provider is one that compares requests when asked to.
         reserve_tokens: room that the answer may take.
         window_tokens: what the model takes, where the adapter knows better than the table.
+        summarises: whether the adapter can send one more call, to ask for a summary.
     """
 
     at: float
@@ -49,6 +50,7 @@ class CallWanted(Struct, frozen=True, kw_only=True):
     diagnosable: bool = False
     reserve_tokens: int = 0
     window_tokens: int | None = None
+    summarises: bool = False
 
 
 class BodyLeft(Struct, frozen=True, kw_only=True):
@@ -70,7 +72,11 @@ class BodyLeft(Struct, frozen=True, kw_only=True):
 
 
 class Answered(Struct, frozen=True, kw_only=True):
-    """The provider answered the call."""
+    """The provider answered the call.
+
+    `wanted` is what was wanted, its messages aside: where the answer is a summary that was asked
+    for, that call is still to be sent.
+    """
 
     at: float
     path: str
@@ -80,6 +86,7 @@ class Answered(Struct, frozen=True, kw_only=True):
     provider_id: str | None = None
     request_id: str | None = None
     diagnosis: str | None = None
+    wanted: CallWanted | None = None
 
 
 class Refused(Struct, frozen=True, kw_only=True):

@@ -47,6 +47,8 @@ def take_in(work: Work, given: CallWanted, policy: Policy) -> None:
             known=given.known,
         )
     matched = given.known + matching((unit.key for unit in seen.span(given.known)), units)
+    if matched < len(seen):
+        matched = _outside_folds(work.state, given.path, matched)
     new = units[matched - given.known :]
     if matched < len(seen) or _answers_repair(work.state, given, new):
         work.log(_departure(work.state, given, matched, new))
@@ -95,6 +97,19 @@ def _departure(state: State, given: CallWanted, matched: int, new: list[Unit]) -
         planned=False,
         recognised=matched,
     )
+
+
+def _outside_folds(state: State, path: str, matched: int) -> int:
+    """How many units can stay where so many are recognised.
+
+    A summary tells of all that it hides. Where some of that is gone, the summary goes too, and what
+    it hid is taken in once more.
+    """
+    seen = state.path(path).seen
+    last_kept = seen[matched - 1].seq if matched else 0
+    gone = [entry.hides for entry in state.surface(path).entries if entry.hides]
+    told_of = {seq for hides in gone if max(hides) > last_kept for seq in hides}
+    return next((i for i, unit in enumerate(seen.span(0, matched)) if unit.seq in told_of), matched)
 
 
 def _answers_repair(state: State, given: CallWanted, new: list[Unit]) -> bool:

@@ -51,6 +51,13 @@ class Policy(Struct, frozen=True, kw_only=True):
         rent_ratio: a pass runs when the stale tokens have cost so many times what the pass costs,
             above 0. The numbers are those that came nearest to the best possible schedule on
             recorded sessions (bench/relief.py).
+        compact_at_ratio: share of the usable window, above 0 and at most 1, from which old history
+            gives way to a summary, after pruning; None takes the preset's: 0.9, and 0.8 for `fixed`
+            and `bound-once`, and not below `prune_at_ratio`.
+        compact_to_ratio: share of it that a compaction aims at, above 0 and below that one.
+        summary_ratio: share of it that summaries may take, above 0 and at most 0.5.
+        summary: `model` asks the agent's model to sum up what is hidden, beside what is computed
+            from the log; `digest` does not.
         window_tokens: the model's window; None takes the known one.
         write_ratio: price of a token written to the cache, relative to plain input; None takes that
             of the model and lifetime.
@@ -77,6 +84,10 @@ class Policy(Struct, frozen=True, kw_only=True):
     prune_at_ratio: float | None = None
     relief_ratio: float = 0.10
     rent_ratio: float = 0.5
+    compact_at_ratio: float | None = None
+    compact_to_ratio: float = 0.3
+    summary_ratio: float = 0.1
+    summary: Literal["model", "digest"] = "model"
     window_tokens: int | None = None
     write_ratio: float | None = None
     read_ratio: float | None = None
@@ -98,6 +109,23 @@ class Policy(Struct, frozen=True, kw_only=True):
         _within("prune_at_ratio", self.prune_at_ratio, above=0, most=1)
         _within("relief_ratio", self.relief_ratio, above=0, most=1)
         _within("rent_ratio", self.rent_ratio, above=0)
+        _within("compact_at_ratio", self.compact_at_ratio, above=0, most=1)
+        _within("compact_to_ratio", self.compact_to_ratio, above=0, most=1)
+        _within("summary_ratio", self.summary_ratio, above=0, most=0.5)
+        _one_of("summary", self.summary, ("model", "digest"))
+        if self.prunes and self.hard_ratio < self.safety_ratio:
+            raise PolicyError(
+                f"compact_at_ratio is {self.hard_ratio}, prune_at_ratio {self.safety_ratio}.",
+                next_step="Pruning comes first: give compact_at_ratio at least that number.",
+                knob="compact_at_ratio",
+            )
+        if self.compact_to_ratio >= self.hard_ratio:
+            raise PolicyError(
+                f"compact_to_ratio is {self.compact_to_ratio}, and a compaction runs from "
+                f"{self.hard_ratio} on.",
+                next_step="Give it a lower number: each compaction must make room.",
+                knob="compact_to_ratio",
+            )
         _within("window_tokens", self.window_tokens, above=0)
         _within("write_ratio", self.write_ratio, above=0)
         _within("read_ratio", self.read_ratio, above=0, most=1)
@@ -118,6 +146,19 @@ class Policy(Struct, frozen=True, kw_only=True):
     def prunes(self) -> bool:
         """Whether old content gives way to stubs at all."""
         return self.name in {"balanced", "fixed"}
+
+    @property
+    def compacts(self) -> bool:
+        """Whether old history gives way to summaries at all."""
+        return self.name != "off"
+
+    @property
+    def hard_ratio(self) -> float:
+        """Share of the usable window from which a compaction runs."""
+        if self.compact_at_ratio is not None:
+            return self.compact_at_ratio
+        usual = 0.9 if self.name == "balanced" else 0.8
+        return max(usual, self.safety_ratio) if self.prunes else usual
 
     @property
     def safety_ratio(self) -> float:

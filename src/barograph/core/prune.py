@@ -92,6 +92,28 @@ class Pending(Struct, frozen=True, kw_only=True):
         """With all that was stale taken."""
         return replace(self, done=self.aged, stale_chars=0, rent_tokens=0.0)
 
+    def compacted(self, start: int, count: int) -> "Pending":
+        """With one entry, which is no candidate, in the place of so many from there on."""
+        stop = start + count
+        left = [
+            (index, one)
+            for index, one in enumerate(self.candidates)
+            if not start <= one.entry < stop
+        ]
+        moved = [
+            one if one.entry < start else replace(one, entry=one.entry - count + 1)
+            for _, one in left
+        ]
+        done = sum(index < self.done for index, _ in left)
+        aged = sum(index < self.aged for index, _ in left)
+        return replace(
+            self,
+            candidates=Trail(moved),
+            done=done,
+            aged=aged,
+            stale_chars=sum(one.saved_chars for one in moved[done:aged]),
+        )
+
     def cut(self, entries: int) -> "Pending":
         """What is left of it in the first so many entries."""
         kept = len(self.candidates)

@@ -46,6 +46,11 @@ def relieve(work: Work, given: CallWanted, policy: Policy) -> Gauge:
     return _Look(work, given, policy).gauge
 
 
+def measure(work: Work, given: CallWanted, policy: Policy) -> Gauge:
+    """The gauge of a request as it stands."""
+    return _Look(work, given, policy).gauge
+
+
 def oldest_kept(path: PathState, policy: Policy) -> int:
     """The call of the path before which content has aged, for the call that is wanted now."""
     return path.rounds + 1 - policy.prune_after_rounds

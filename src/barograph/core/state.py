@@ -15,6 +15,7 @@ from barograph.core.events import (
     AttemptFailed,
     CallFailed,
     CallPlanned,
+    Compacted,
     Event,
     HeaderSet,
     MessageLeftOut,
@@ -24,6 +25,7 @@ from barograph.core.events import (
     RequestSent,
     ResponseCame,
     StoreGap,
+    SummaryAsked,
     ToolBegan,
     ToolEnded,
     Ttl,
@@ -31,6 +33,7 @@ from barograph.core.events import (
 )
 from barograph.core.ingest import unit_key
 from barograph.core.model import Codec, Scope
+from barograph.core.notes import Note, take_notes
 from barograph.core.parts import Parts, ToolCall
 from barograph.core.pressure import Measured
 from barograph.core.prune import Pending, candidate_of
@@ -76,6 +79,9 @@ class PathState(Struct, frozen=True):
         provider_id: the provider's id of the last response.
         rounds: calls that were planned so far, a call planned again counted once.
         pending: what a pass would take.
+        notes: what a digest is made of, from all messages that entered, hidden ones too.
+        asked: the summary that was asked for last; None where it is not awaited.
+        summaries: how many were asked for.
         measured: the provider's last count of a request, and the characters that request had.
         outcomes: tool results by call id, until the next response: a call may be asked for again.
         running: calls whose tool began since the last response and has not ended.
@@ -103,6 +109,9 @@ class PathState(Struct, frozen=True):
     provider_id: str | None = None
     rounds: int = 0
     pending: Pending = Pending()
+    notes: Trail[Note] = Trail()
+    asked: SummaryAsked | None = None
+    summaries: int = 0
     measured: Measured | None = None
     outcomes: Mapping[str, Source] = {}
     running: frozenset[str] = frozenset()
@@ -138,6 +147,11 @@ class State(Struct, frozen=True):
         """The surface of an agent path."""
         return self.fold.surface(name)
 
+    def asked_by(self, name: str) -> SummaryAsked | None:
+        """The summary that the calls of a path are for; None where they are for an agent."""
+        asked = self.path(name.rpartition("/")[0]).asked
+        return asked if asked is not None and asked.by == name else None
+
 
 def learn(codec: Codec, state: State, seq: int, event: Event) -> State:
     """The state after one more event."""
@@ -152,10 +166,23 @@ def learn(codec: Codec, state: State, seq: int, event: Event) -> State:
     # calls of several paths overlap, and one that is planned again keeps its number
     calls = max(state.calls, event.call) if isinstance(event, CallPlanned) else state.calls
     paths = state.paths if after is before else {**state.paths, name: after}
+    if isinstance(event, SummaryAsked):
+        paths = {**paths, event.by: _asked(after)}
     resting = state.resting
     if isinstance(event, AttemptFailed):
         resting = {**resting, event.model: Resting(event.slots, event.until)}
     return State(fold, calls, paths, resting)
+
+
+def _asked(path: PathState) -> PathState:
+    """The path of a call that sums up: it begins as the agent's own calls do."""
+    return PathState(
+        ledger=path.ledger,
+        tokens_per_char=path.tokens_per_char,
+        measured=path.measured,
+        scope=path.scope,
+        header_chars=path.header_chars,
+    )
 
 
 def restore(codec: Codec, events: Iterable[tuple[int, Event]]) -> State:
@@ -197,7 +224,10 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
         case MessageSeen() if event.origin == "repair":
             return path
         case MessageSeen():
-            path = _seen(path, seq, event, surface.entries[-1].parts)
+            parts = surface.entries[-1].parts
+            path = _seen(path, seq, event, parts)
+            notes = take_notes(seq, event.origin, parts)
+            path = replace(path, notes=path.notes.extended(notes))
             candidate = candidate_of(surface, path.rounds)
             if candidate is None:
                 return path
@@ -209,6 +239,10 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
         case Pruned():
             pending = path.pending.at_round(event.aged_before).after_pass()
             return replace(_replaced(path, surface, None), pending=pending)
+        case Compacted():
+            return _compacted(path, surface, seq, event)
+        case SummaryAsked():
+            return replace(path, asked=event, summaries=path.summaries + 1)
         case HeaderSet():
             scope = codec.scope_of(event.system, event.tools, event.parameters)
             chars = count_header_chars(codec, event.system, event.tools)
@@ -258,12 +292,19 @@ def _replaced(path: PathState, surface: Surface, event: Replaced | None) -> Path
     )
 
 
+def _compacted(path: PathState, surface: Surface, seq: int, event: Compacted) -> PathState:
+    start = surface.find_run((seq,))
+    pending = path.pending.compacted(start, len(event.shadows))
+    return replace(_replaced(path, surface, None), pending=pending, asked=None)
+
+
 def _planned(path: PathState, event: CallPlanned) -> PathState:
     is_again = path.planned is not None and path.planned.call == event.call
     return replace(
         path,
         phase="planned",
         planned=event,
+        asked=None,
         round=event.round,
         attempt=path.attempt if is_again else 0,
         retried=path.retried and is_again,

@@ -8,10 +8,10 @@ reader in another process use the same fold, so what was sent is what can be reb
 Entries are kept beside their *segments*: the blocks they render to, each with the hash chain of all
 blocks before it. Appending an entry hashes that entry alone.
 
-**Invariants.** The fold is pure: same events, same bytes, in every process (3). Only `Replaced`
-takes an entry away, and it must cite the whole contiguous run it hides (6); a citation that does
-not fit is refused before anything changes. A `StoreGap` that says events are lost empties every
-surface: what the model saw meanwhile is not in the log, so nothing may be derived across it.
+**Invariants.** The fold is pure: same events, same bytes, in every process (3). Only `Replaced` and
+`Compacted` take entries away, and they must cite the whole contiguous run they hide (6); a citation
+that does not fit is refused before anything changes. A `StoreGap` that says events are lost empties
+every surface: what the model saw meanwhile is not in the log, so nothing may be derived across it.
 
 **Out of scope.** Which events to log (`engine`), where markers go (`breakpoints`).
 """
@@ -29,12 +29,14 @@ from barograph.core.cuts import Pairing
 from barograph.core.errors import LogCorrupt, SurfaceError, UnpairedToolCall
 from barograph.core.events import (
     Breakpoint,
+    Compacted,
     Event,
     HeaderSet,
     MessageSeen,
     Pruned,
     Replaced,
     StoreGap,
+    SummaryAsked,
     Ttl,
 )
 from barograph.core.model import Codec
@@ -49,13 +51,17 @@ class Entry(Struct, frozen=True):
         seq: the event it came by.
         role: who speaks.
         parts: what is said.
-        folded_by: the pass that put a stub into its place; 0 for none.
+        folded_by: the fold that put a stub or a summary into its place; 0 for none.
+        is_request: whether the caller's user says it, and not a tool, the model, or we.
+        hides: seqs of the messages that a summary stands for, those of earlier summaries included.
     """
 
     seq: int
     role: Role
     parts: Parts
     folded_by: int = 0
+    is_request: bool = False
+    hides: tuple[int, ...] = ()
 
 
 class Surface(Struct, frozen=True):
@@ -124,14 +130,29 @@ class Surface(Struct, frozen=True):
         """
         if not event.shadows and event.role is None:
             return self
+        new = None if event.role is None else Entry(seq, event.role, event.parts)
+        return self._without(codec, event, new)
+
+    def compacted(self, codec: Codec, seq: int, event: Compacted) -> "Surface":
+        """This surface with a summary in the place of a run of entries.
+
+        Raises:
+            SurfaceError: the event does not cite a contiguous run of entries.
+            UnpairedToolCall: hiding them would part a tool call from its result.
+        """
+        start = self.find_run(event.shadows)
+        hidden = self.entries.span(start, start + len(event.shadows))
+        hides = tuple(one for entry in hidden for one in entry.hides or (entry.seq,))
+        entry = Entry(seq, "user", event.parts, folded_by=seq, hides=hides)
+        return self._without(codec, event, entry)
+
+    def _without(self, codec: Codec, event: Replaced | Compacted, new: Entry | None) -> "Surface":
+        """This surface with another entry, or none, in the place of those that an event cites."""
         start = self.find_run(event.shadows)
         after = self.entries.span(start + len(event.shadows))
-        new = [] if event.role is None else [Entry(seq, event.role, event.parts)]
-        faults = (
-            []
-            if not after and not new
-            else Pairing().faults([*self.entries.span(0, start), *new, *after])
-        )
+        if new is not None:
+            after = [new, *after]
+        faults = Pairing().faults([*self.entries.span(0, start), *after]) if after else []
         if faults:
             raise UnpairedToolCall(
                 f"Replacing entries {event.shadows} of {event.path} breaks pairing: {faults[0]}.",
@@ -140,7 +161,7 @@ class Surface(Struct, frozen=True):
                 shadows=event.shadows,
             )
         surface = self.cut(start)
-        for entry in (*new, *after):
+        for entry in after:
             surface = surface.appended(codec, entry)
         return surface
 
@@ -233,7 +254,9 @@ class Fold(Struct, frozen=True):
         fold = replace(self, seq=seq)
         match event:
             case MessageSeen():
-                entry = Entry(seq, event.role, self.content_of(seq, event))
+                is_request = event.role == "user" and event.origin == "caller"
+                content = self.content_of(seq, event)
+                entry = Entry(seq, event.role, content, is_request=is_request)
                 changed = self.surface(event.path).appended(codec, entry)
             case HeaderSet():
                 changed = replace(self.surface(event.path), header=event, header_seq=seq)
@@ -241,6 +264,12 @@ class Fold(Struct, frozen=True):
                 changed = self.surface(event.path).replaced(codec, seq, event)
             case Pruned():
                 changed = self.surface(event.path).pruned(codec, seq, event)
+            case Compacted():
+                changed = self.surface(event.path).compacted(codec, seq, event)
+            case SummaryAsked():
+                whole = self.surface(event.path)
+                asked = whole.cut(event.entries).appended(codec, Entry(seq, "user", event.parts))
+                return _put(fold, event.by, asked)
             case StoreGap() if event.lost:
                 return replace(fold, surfaces={p: _emptied(s) for p, s in self.surfaces.items()})
             case _:

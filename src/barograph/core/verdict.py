@@ -22,7 +22,7 @@ from msgspec import Struct
 from barograph.core.advice import advise
 from barograph.core.breakpoints import TTL_SECONDS
 from barograph.core.divergence import Divergence, find_divergence
-from barograph.core.events import HeaderSet, Replaced
+from barograph.core.events import Compacted, HeaderSet, Pruned, Replaced
 from barograph.core.model import Codec, ModelFacts
 from barograph.core.parts import ToolCall, ToolResult
 from barograph.core.sent import Sent, block_at
@@ -45,7 +45,8 @@ Cause: TypeAlias = Literal[
     "provider_side_suspected",
 ]
 Evidence: TypeAlias = Literal["proven", "reported", "inferred", "unknown"]
-Change: TypeAlias = tuple[int, Replaced | HeaderSet]
+Rewrite: TypeAlias = Replaced | Pruned | Compacted
+Change: TypeAlias = tuple[int, Rewrite | HeaderSet]
 """An event that changed what a path shows, with its seq."""
 
 _TOKENS_PER_PRICE: Final = 1_000_000
@@ -215,7 +216,7 @@ def _diverged(
     before: Sent, divergence: Divergence, changes: Sequence[Change], *, is_expired: bool
 ) -> _Found:
     change = _naming(before, divergence, changes)
-    planned = change is not None and isinstance(change[1], Replaced) and change[1].planned
+    planned = change is not None and _is_planned(change[1])
     cause: Cause = "planned_fold" if planned else _BY_LEVEL[divergence.level]
     also: tuple[Cause, ...] = ("expired",) if is_expired else ()
     evidence: Evidence = "proven"
@@ -239,18 +240,30 @@ def _naming(before: Sent, divergence: Divergence, changes: Sequence[Change]) -> 
             if isinstance(event, HeaderSet) and divergence.level in event.changed:
                 return seq, event
         return None
-    replaced = [(seq, event) for seq, event in changes if isinstance(event, Replaced)]
-    for seq, event in replaced:
-        if divergence.before_seq in event.shadows or divergence.after_seq == seq:
+    rewrites = [(seq, event) for seq, event in changes if not isinstance(event, HeaderSet)]
+    for seq, event in rewrites:
+        if divergence.before_seq in _touched(event) or divergence.after_seq == seq:
             return seq, event
     # an entry that is still there was not taken away: then no event tells of it
     seqs = {entry.seq for entry in before.surface.entries}
-    return next((one for one in replaced if not seqs.isdisjoint(one[1].shadows)), None)
+    return next((one for one in rewrites if not seqs.isdisjoint(_touched(one[1]))), None)
 
 
-def _named(seq: int, event: Replaced | HeaderSet) -> NamedBy:
-    if isinstance(event, Replaced):
-        return NamedBy(seq=seq, event="replaced", cause=event.cause)
+def _touched(event: Rewrite) -> tuple[int, ...]:
+    """Entries that are no longer what they were."""
+    if isinstance(event, Pruned):
+        return tuple(stub.seq for stub in event.stubs)
+    return event.shadows
+
+
+def _is_planned(event: Rewrite | HeaderSet) -> bool:
+    """Whether a fold of ours made the change."""
+    return isinstance(event, Pruned | Compacted) or (isinstance(event, Replaced) and event.planned)
+
+
+def _named(seq: int, event: Rewrite | HeaderSet) -> NamedBy:
+    if not isinstance(event, HeaderSet):
+        return NamedBy(seq=seq, event=str(event.__struct_config__.tag), cause=event.cause)
     return NamedBy(seq=seq, event="header_set", cause=", ".join(event.changed) + " changed")
 
 

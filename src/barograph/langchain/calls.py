@@ -63,28 +63,28 @@ class ModelCall:
         try:
             yield
         except GraphBubbleUp:
-            self._track.session.rest(self._track.path)
+            self._rest()
             raise
         except Exception as error:
             stopped_by = self._watch.stopped_by
             if stopped_by is not None:
                 if isinstance(stopped_by, SurfaceError):
                     self._refuse(stopped_by)
-                self._track.session.rest(self._track.path)
+                self._rest()
                 raise stopped_by from error
             send = self._refuse(error)
             if send is None:
                 raise
             self._prepared = self._track.prepare_again(self._prepared, send)
         except BaseException:  # cancelled: nothing more is heard of this call
-            self._track.session.rest(self._track.path)
+            self._rest()
             raise
         finally:
             WATCH.reset(token)
 
     def finish(self, response: Any) -> None:
         """Log the answer: as the provider sent it where that was seen, else as LangChain has it."""
-        self.response, self.is_over = response, True
+        self.response = response
         said = self._watch.answer()
         message = _answer_in(response)
         if said is not None:
@@ -95,18 +95,26 @@ class ModelCall:
             stop_reason = message.response_metadata.get("stop_reason")
         else:
             parts, usage, stop_reason = (), None, None
-        self._note(
+        send = self._note(
             Answered(
                 at=self._clock(),
-                path=self._track.path,
+                path=self._prepared.path,
                 parts=parts,
                 stop_reason=stop_reason,
                 usage=usage,
                 provider_id=said.provider_id if said else None,
                 request_id=self._watch.request_id,
                 diagnosis=said.diagnosis if said else None,
+                wanted=self._prepared.wanted,
             )
         )
+        self.is_over = send is None
+        if send is not None:  # that was a summary; what was wanted comes now
+            self._prepared = self._track.prepare_again(self._prepared, send)
+
+    def _rest(self) -> None:
+        for path in dict.fromkeys((self._prepared.path, self._track.path)):
+            self._track.session.rest(path)
 
     def _record(self, body: bytes) -> None:
         track = self._track
@@ -114,7 +122,7 @@ class ModelCall:
         with _going_on(track):
             mismatches = track.session.leave(
                 at=self._clock(),
-                path=track.path,
+                path=self._prepared.path,
                 header=self._prepared.header,
                 body=body,
                 observed=True,
@@ -135,7 +143,7 @@ class ModelCall:
         send = self._note(
             Refused(
                 at=self._clock(),
-                path=self._track.path,
+                path=self._prepared.path,
                 error=type(error).__name__,
                 status=status if isinstance(status, int) else None,
                 message=message,

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from anthropic.resources.messages import Messages
 from langchain_core.messages import BaseMessage
+from langgraph.constants import TAG_NOSTREAM
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -46,6 +47,11 @@ class Prepared(Struct, frozen=True):
     def header(self) -> Header:
         """What precedes the messages."""
         return self.wanted.header
+
+    @property
+    def path(self) -> str:
+        """Agent path of the call: that of the track, or of a call that sums its history up."""
+        return self.send.plan.path
 
 
 class Track:
@@ -115,12 +121,14 @@ class Track:
             reserve_tokens=settings.get("max_tokens") or request.model.max_tokens or 0,
             window_tokens=(request.model.profile or {}).get("max_input_tokens"),
             diagnosable=wishes is not None or _compares(request.model),
+            summarises=True,
         )
         send, was_rewritten = self.session.want(wanted)
         known = len(self._given) if is_known else 0
         self._contents[known:] = map(_content_of, messages[known:])
         self._given, self._seen = list(messages), send.seen
-        self._extend_lines(send, anew=was_rewritten)
+        if was_rewritten:
+            self._lines = []
         wanted = replace(wanted, messages=())
         return self._written(request.override(model_settings=settings), wanted, send)
 
@@ -133,7 +141,8 @@ class Track:
         return begins == self._given and list(map(_content_of, begins)) == self._contents
 
     def prepare_again(self, prepared: Prepared, send: Send) -> Prepared:
-        """The same call in another form, for one more attempt."""
+        """The same call in another form, for one more attempt or after a summary."""
+        self._lines = []
         return self._written(prepared.request, prepared.wanted, send)
 
     def _written(self, request: Any, wanted: CallWanted, send: Send) -> Prepared:
@@ -141,7 +150,9 @@ class Track:
         marks, settings = send.breakpoints, dict(request.model_settings)
         if send.plan.diagnosed:
             settings["diagnostics"] = {"previous_message_id": send.plan.compared_with}
+        is_own = send.plan.path == self.path
         overridden = request.override(
+            model=request.model if is_own else _quiet(request.model),
             model_settings=settings,
             messages=self._marked_lines(send),
             system_message=write_system(wanted.header.system, marks_on("system", marks)),
@@ -151,14 +162,14 @@ class Track:
 
     def record_built(self, prepared: Prepared, *, at: float) -> None:
         """Record the body we would build, for a client whose bytes nobody shows us."""
-        path = self.session.state.path(self.path)
+        path = self.session.state.path(prepared.path)
         if path.planned is None:
             return
         codec, header = self.session.engine.codec, prepared.header
         parameters = dump_json({"model": header.model}).decode()
         assumed = HeaderSet(
             at=at,
-            path=self.path,
+            path=prepared.path,
             model=header.model,
             system=header.system,
             tools=header.tools,
@@ -169,7 +180,7 @@ class Track:
         order = ("messages", "model", "system", "tools", "diagnostics")
         body = derive_body(codec, surface, path.planned, order)
         self.session.leave(
-            at=at, path=self.path, header=header, body=codec.join_body(body), observed=False
+            at=at, path=prepared.path, header=header, body=codec.join_body(body), observed=False
         )
 
     def _read_tools(self, given: Sequence[Any]) -> Tools:
@@ -180,11 +191,13 @@ class Track:
             self._tools = read_tools(given, self._tool_order, sent)
         return self._tools
 
-    def _extend_lines(self, send: Send, *, anew: bool) -> None:
-        if anew:
-            self._lines = []
+    def _lines_of(self, send: Send) -> list[BaseMessage]:
+        """The canonical messages of a surface: a new list, of messages that are kept."""
+        if send.plan.path != self.path:  # shown once, to sum it up
+            return [write_message(entry, {}) for entry in send.surface.entries]
         entries = send.surface.entries.span(len(self._lines))
         self._lines.extend(write_message(entry, {}) for entry in entries)
+        return list(self._lines)
 
     def _marked_lines(self, send: Send) -> list[BaseMessage]:
         """The canonical messages, with copies where a marker stands.
@@ -192,7 +205,7 @@ class Track:
         The canonical ones are ours alone: the framework's objects are never touched, and those that
         carry a marker are not kept.
         """
-        lines = list(self._lines)
+        lines = self._lines_of(send)
         marks: dict[int, dict[int, Ttl]] = {}
         surface = send.surface
         for mark in send.breakpoints:
@@ -204,6 +217,11 @@ class Track:
         for entry, on_parts in marks.items():
             lines[entry] = write_message(surface.entries[entry], on_parts)
         return lines
+
+
+def _quiet(model: Any) -> Any:
+    """The model with its tokens kept out of the agent's stream: a summary is not for the user."""
+    return model.model_copy(update={"tags": [*(model.tags or ()), TAG_NOSTREAM]})
 
 
 def _compares(model: Any) -> bool:

@@ -19,6 +19,7 @@ from barograph.core.errors import LogCorrupt, SequenceConflict, StoreError, Surf
 from barograph.core.events import (
     CallFailed,
     CallPlanned,
+    Compacted,
     Event,
     Pruned,
     Replaced,
@@ -37,6 +38,9 @@ from barograph.store.turns import Turns
 _log = logging.getLogger("barograph")
 _WORTH_A_TRY = (CallPlanned, TurnEnded, CallFailed)
 """With what the store is asked again while it does not answer: each try may take its time-out."""
+
+_REWRITES = (Replaced, Pruned, Compacted)
+"""What changes a surface elsewhere than at its end."""
 
 _DAMAGE = (LogCorrupt, SurfaceError, LookupError, TypeError, ValueError)
 """What reading and folding a log raises whose events make no sense, alone or together."""
@@ -195,7 +199,7 @@ class Session:
             events, send = self._step(wanted)
         if send is None:
             raise AssertionError(wanted)  # the engine answers every wanted call
-        return send, any(isinstance(event, Replaced | Pruned) for event in events)
+        return send, any(isinstance(event, _REWRITES) for event in events)
 
     def leave(
         self, *, at: float, path: str, header: Header, body: bytes, observed: bool
@@ -224,9 +228,9 @@ class Session:
         for effect in effects:
             if isinstance(effect, Append):
                 events = effect.events
-            else:
+            elif isinstance(effect, Send):
                 send = effect
-        self._turns.follow(given, is_sent=send is not None)
+        self._turns.follow(given, sent=send.plan.path if send else None)
         if events:
             state = self._commit(events, state)
         self._state = state

@@ -34,10 +34,10 @@ class Turns:
         self._awaited: dict[str, set[str]] = {}
         self._ending: set[str] = set()
 
-    def follow(self, given: Input, *, is_sent: bool) -> None:
-        """Take note of an input; `is_sent` says that a call leaves because of it."""
+    def follow(self, given: Input, *, sent: str | None) -> None:
+        """Take note of an input; `sent` is the path of the call that leaves because of it."""
         match given:
-            case Refused() if is_sent:
+            case Refused() if sent == given.path:
                 pass
             case CallWanted() | BodyLeft():
                 self._ending.discard(given.path)

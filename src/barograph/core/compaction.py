@@ -1,0 +1,267 @@
+"""Compaction: old history gives way to a summary, when stubs alone do not relieve the window.
+
+**Theory of operation.** What is hidden is the oldest content that may be cut: first what lies
+before the current request, then what lies between it and the newest round. Only as much goes as
+brings the request down to the target, so that the next compaction is far away.
+
+In its place stands one entry with two parts. The *digest* is computed from the log: exact, free,
+always there. The *narrative* is written by a model, in a call that shows it just what is about to
+be hidden, as the agent's own calls left it in the cache, and a directive. An answer without the
+envelope that the directive asks for (an error, a refusal, a tool call) is no summary; after two
+failures the digest stands alone and says so.
+
+A summary is never summed up again: the digest is always made from the log, with what earlier
+compactions hid.
+
+**Invariants.** The current request and the newest round stay (9). A compaction takes off tokens by
+the measure that triggered it, or does not run (8). The messages stay in their events (6).
+
+**Out of scope.** What a digest says (`digest`); stubs (`prune`); the order of relief (`relief`).
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from barograph.core.cuts import Pairing
+from barograph.core.digest import write_digest
+from barograph.core.events import CompactCause, Compacted, SummaryAsked
+from barograph.core.inputs import Answered, CallWanted, Refused
+from barograph.core.parts import Parts, Text, calls_in
+from barograph.core.policy import Policy
+from barograph.core.pressure import Gauge
+from barograph.core.surface import Entry, Surface
+from barograph.core.texts import NARRATIVE_CLOSES, NARRATIVE_OPENS
+from barograph.core.work import Work
+
+TRIES: Final = 2
+"""How often a model is asked for a summary before the digest stands alone."""
+
+_LEAST_CHARS: Final = 2_000
+"""A shorter run is not worth a summary."""
+
+_DIGEST_SHARE: Final = 4
+"""A summary takes at most one in so many of the characters that it stands for."""
+
+
+class Span(Struct, frozen=True):
+    """Entries from `start` up to, and without, `stop`."""
+
+    start: int
+    stop: int
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """A compaction that is due.
+
+    Attributes:
+        cause: why.
+        spans: what it hides, in surface order: before the current request, and after it.
+        budget_chars: how long the summaries may be, together.
+        gauge: the request without it.
+    """
+
+    cause: CompactCause
+    spans: tuple[Span, ...]
+    budget_chars: int
+    gauge: Gauge
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """What came of asking for a summary: the narrative and the event that has it, or failures."""
+
+    narrative: str = ""
+    seq: int | None = None
+    failures: tuple[str, ...] = ()
+
+
+def plan_compaction(
+    work: Work, path: str, policy: Policy, gauge: Gauge, cause: CompactCause | None = None
+) -> Plan | None:
+    """What is to be hidden now; None where nothing must, or nothing can.
+
+    Args:
+        work: the step under way.
+        path: the agent path whose request was measured.
+        policy: from which pressure on, and down to which.
+        gauge: the request, after pruning.
+        cause: why it is due whatever the pressure; None to go by the pressure.
+    """
+    if cause is None:
+        cause = _cause(policy, gauge)
+    if cause is None:
+        return None
+    surface = work.state.surface(path)
+    allowed_tokens = policy.summary_ratio * gauge.usable_tokens
+    goal_tokens = policy.compact_to_ratio * gauge.usable_tokens
+    if cause == "manual":
+        goal_tokens = allowed_tokens
+    excess_tokens = gauge.projected_tokens - goal_tokens + allowed_tokens
+    spans = find_spans(surface, excess_chars=excess_tokens / gauge.tokens_per_char)
+    hidden = sum(_chars_of(surface, span) for span in spans)
+    left_tokens = gauge.projected_tokens - hidden * gauge.tokens_per_char
+    room_tokens = min(allowed_tokens, 0.9 * (gauge.usable_tokens - left_tokens))
+    budget = max(0, min(hidden // _DIGEST_SHARE, int(room_tokens / gauge.tokens_per_char)))
+    freed_tokens = (hidden - budget) * gauge.tokens_per_char
+    is_enough = cause != "pressure" or freed_tokens >= policy.relief_ratio * gauge.usable_tokens
+    if not spans or not is_enough:
+        return None
+    return Plan(cause=cause, spans=spans, budget_chars=budget, gauge=gauge)
+
+
+def find_spans(surface: Surface, *, excess_chars: float) -> tuple[Span, ...]:
+    """The oldest runs that may be hidden, together so many characters long if they can be."""
+    entries = surface.entries.span()
+    cuts = Pairing().cuts(entries)
+    first, last = _request(entries)
+    newest = _newest_round(entries, last)
+    spans: list[Span] = []
+    for start, stop in ((0, first), (last + 1, newest)):
+        span = _oldest(surface, [cut for cut in cuts if start <= cut <= stop], excess_chars)
+        if span is not None:
+            spans.append(span)
+            excess_chars -= _chars_of(surface, span)
+        if excess_chars <= 0:
+            break
+    return tuple(spans)
+
+
+def carry_out(work: Work, given: CallWanted, plan: Plan, told: Told) -> Gauge:
+    """Log the compaction; the gauge after it."""
+    surface = work.state.surface(given.path)
+    runs = [surface.entries.span(span.start, span.stop) for span in plan.spans]
+    gauge = plan.gauge
+    for run in runs:
+        is_last = run is runs[-1]
+        narrative = told.narrative if is_last else ""
+        budget = plan.budget_chars // len(runs)
+        event = _compacted(
+            work, given, plan, run, write_summary(work, given.path, run, narrative, budget)
+        )
+        if is_last:
+            event = replace(event, narrated_by=told.seq, failures=told.failures)
+        gauge = replace(gauge, projected_tokens=event.tokens_after)
+        plan = replace(plan, gauge=gauge)
+        work.log(event)
+    return gauge
+
+
+def read_summary(
+    given: Answered | Refused, asked: SummaryAsked, seq: int, *, most_chars: int
+) -> Told:
+    """What came of asking; `seq` is the event that has the answer."""
+    if isinstance(given, Refused):
+        return Told(failures=(*asked.failures, given.error))
+    try:
+        narrative = narrative_in(given.parts, given.stop_reason, most_chars=most_chars)
+    except ValueError as error:
+        return Told(failures=(*asked.failures, str(error)))
+    return Told(narrative=narrative, seq=seq, failures=asked.failures)
+
+
+def narrative_in(parts: Parts, stop_reason: str | None, *, most_chars: int) -> str:
+    """The summary that a model wrote.
+
+    Raises:
+        ValueError: it wrote none; the message says what it did instead.
+    """
+    if calls_in(parts):
+        raise ValueError("the model called a tool")
+    text = "".join(part.text for part in parts if isinstance(part, Text))
+    if not text.strip():
+        raise ValueError(f"the answer is empty (stop reason {stop_reason})")
+    _, opens, rest = text.partition(NARRATIVE_OPENS)
+    narrative, closes, _ = rest.rpartition(NARRATIVE_CLOSES)
+    if not opens or not closes:
+        raise ValueError(f"the answer holds no whole summary (stop reason {stop_reason})")
+    narrative = narrative.strip()
+    if not narrative:
+        raise ValueError("the summary is empty")
+    if len(narrative) > most_chars:
+        raise ValueError(f"the summary has {len(narrative)} characters, {most_chars} are allowed")
+    return narrative
+
+
+def write_summary(
+    work: Work, path: str, run: Sequence[Entry], narrative: str, budget_chars: int
+) -> Parts:
+    """What stands in the place of a run of entries, made from all that it hides."""
+    hidden = {one for entry in run for one in entry.hides or (entry.seq,)}
+    notes = [note for note in work.state.path(path).notes if note.seq in hidden]
+    return (Text(write_digest(notes, budget_chars=budget_chars, narrative=narrative)),)
+
+
+def _cause(policy: Policy, gauge: Gauge) -> CompactCause | None:
+    if not policy.compacts:
+        return None
+    if gauge.projected_tokens > gauge.usable_tokens:
+        return "forced"
+    return "pressure" if gauge.pressure >= policy.hard_ratio else None
+
+
+def _compacted(
+    work: Work, given: CallWanted, plan: Plan, run: Sequence[Entry], parts: Parts
+) -> Compacted:
+    surface, gauge = work.state.surface(given.path), plan.gauge
+    start = surface.find_run([entry.seq for entry in run])
+    hidden = _chars_of(surface, Span(start, start + len(run)))
+    added = sum(len(work.codec.block(part).text) for part in parts)
+    after = surface.segments[-1].end_chars - surface.chars_before(start) - hidden
+    ratio = gauge.tokens_per_char
+    return Compacted(
+        at=given.at,
+        path=given.path,
+        cause=plan.cause,
+        shadows=tuple(entry.seq for entry in run),
+        parts=parts,
+        narrated_by=None,
+        failures=(),
+        tokens_before=gauge.projected_tokens,
+        tokens_after=max(0, gauge.projected_tokens + round((added - hidden) * ratio)),
+        rewritten_tokens=round((after + added) * ratio),
+    )
+
+
+def _oldest(surface: Surface, cuts: Sequence[int], excess_chars: float) -> Span | None:
+    """The shortest run from the first cut on that holds so many characters, else the longest."""
+    if not cuts:
+        return None
+    start = cuts[0]
+    stops = [cut for cut in cuts[1:] if _is_worth_it(surface, Span(start, cut))]
+    long_enough = (cut for cut in stops if _chars_of(surface, Span(start, cut)) >= excess_chars)
+    stop = next(long_enough, stops[-1] if stops else None)
+    return None if stop is None else Span(start, stop)
+
+
+def _is_worth_it(surface: Surface, span: Span) -> bool:
+    """Whether a run holds enough that is not a summary already."""
+    return _chars_of(surface, span) >= _LEAST_CHARS and any(
+        not entry.hides for entry in surface.entries.span(span.start, span.stop)
+    )
+
+
+def _chars_of(surface: Surface, span: Span) -> int:
+    end = surface.segments[-1].end_chars if len(surface.segments) else 0
+    stop = surface.chars_before(span.stop) if span.stop < len(surface.entries) else end
+    return stop - surface.chars_before(span.start)
+
+
+def _request(entries: Sequence[Entry]) -> tuple[int, int]:
+    """First and last entry of the current request; 0 and -1 where there is none."""
+    last = len(entries) - 1
+    while last >= 0 and not entries[last].is_request:
+        last -= 1
+    first = max(last, 0)
+    while first and entries[first - 1].is_request:
+        first -= 1
+    return first, last
+
+
+def _newest_round(entries: Sequence[Entry], after: int) -> int:
+    """Index of the model's last answer in this turn; the end where it has not answered yet."""
+    for index in range(len(entries) - 1, after, -1):
+        if entries[index].role == "assistant":
+            return index
+    return len(entries)
