@@ -51,6 +51,7 @@ from barograph.core.inputs import (
     Answered,
     BodyLeft,
     CallWanted,
+    CompactWanted,
     Header,
     Input,
     Refused,
@@ -141,6 +142,8 @@ class Engine:
             case CallWanted():
                 take_in(work, given, self.policy)
                 send = (self._relieved(work, given, relieve(work, given, self.policy)),)
+            case CompactWanted():
+                self._compact(work, given.wanted)
             case BodyLeft():
                 record_body(work, given)
             case Answered():
@@ -167,6 +170,13 @@ class Engine:
         if given.summarises and self.policy.summary == "model":
             return self._ask(work, given, plan, ())
         return self._plan(work, given, carry_out(work, given, plan, Told()))
+
+    def _compact(self, work: Work, given: CallWanted) -> None:
+        """Compact now, by what is computed from the log alone; nothing where nothing can go."""
+        gauge = measure(work, given, self.policy)
+        plan = plan_compaction(work, given.path, self.policy, gauge, "manual")
+        if plan is not None:
+            carry_out(work, given, plan, Told())
 
     def _ask(self, work: Work, given: CallWanted, plan: Plan, failures: tuple[str, ...]) -> Send:
         """Plan the call that asks for a summary of what is to be hidden."""
@@ -311,7 +321,7 @@ class Engine:
 
 
 def _check_phase(state: State, given: Input) -> None:
-    if isinstance(given, SessionStarted | ToolStarted | ToolReturned):
+    if isinstance(given, SessionStarted | CompactWanted | ToolStarted | ToolReturned):
         return
     phase = state.path(given.path).phase
     if (phase, type(given)) not in TRANSITIONS:

@@ -18,6 +18,9 @@ BarographError              .code, the ids involved, the next step in words
 ├ StoreError
 │ ├ StoreUnavailable        cannot be opened, read or written
 │ └ StoreBusy               locked by another writer for longer than we wait
+├ ArchiveError
+│ ├ ArchiveRefused          a compaction by hand was not made, and nothing changed
+│ └ ArchiveFailed           no searchable copy of what is hidden; the log has it
 └ ProviderError             the provider's own error, chained
 ```
 
@@ -137,6 +140,24 @@ class StoreBusy(StoreError):
     """Another writer holds the store for longer than we wait."""
 
     code = "store_busy"
+
+
+class ArchiveError(BarographError):
+    """What a compaction hides could not be copied to where it is searched."""
+
+    code = "archive"
+
+
+class ArchiveRefused(ArchiveError):
+    """A compaction that somebody asked for was not made; nothing changed. `reason` says why."""
+
+    code = "archive_refused"
+
+
+class ArchiveFailed(ArchiveError):
+    """The searchable copy could not be made; a compaction that must be goes on without it."""
+
+    code = "archive_failed"
 
 
 class ProviderError(BarographError):

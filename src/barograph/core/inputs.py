@@ -53,6 +53,17 @@ class CallWanted(Struct, frozen=True, kw_only=True):
     summarises: bool = False
 
 
+class CompactWanted(Struct, frozen=True, kw_only=True):
+    """Somebody asks for a compaction now; `wanted` is the call as it would be made."""
+
+    wanted: CallWanted
+
+    @property
+    def path(self) -> str:
+        """Agent path that is to be compacted."""
+        return self.wanted.path
+
+
 class BodyLeft(Struct, frozen=True, kw_only=True):
     """A request body is about to leave.
 
@@ -127,5 +138,12 @@ class ToolReturned(Struct, frozen=True, kw_only=True):
 
 
 Input: TypeAlias = (
-    SessionStarted | CallWanted | BodyLeft | Answered | Refused | ToolStarted | ToolReturned
+    SessionStarted
+    | CallWanted
+    | CompactWanted
+    | BodyLeft
+    | Answered
+    | Refused
+    | ToolStarted
+    | ToolReturned
 )

@@ -221,6 +221,29 @@ class Session:
         with self._lock:
             return self._step(given)[1]
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a call or a tool is under way here."""
+        return self._turns.is_running
+
+    def propose(self, given: Input) -> tuple[State, Sequence[Event]]:
+        """What an input would log and lead to; nothing is written."""
+        with self._lock:
+            state, effects = self.engine.step(self._state, given)
+        return state, [e for one in effects if isinstance(one, Append) for e in one.events]
+
+    def commit_strictly(self, events: Sequence[Event], state: State) -> None:
+        """Write what was proposed, or nothing.
+
+        Raises:
+            SequenceConflict: another writer holds the session, or went on with it.
+            StoreError: the store did not take it.
+        """
+        with self._lock:
+            self._append(events)
+            self._state = state
+            self.renewals += 1  # what adapters showed last is not what comes next
+
     def _step(self, given: Input) -> tuple[Sequence[Event], Send | None]:
         state, effects = self.engine.step(self._state, given)
         events: Sequence[Event] = ()

@@ -1,0 +1,67 @@
+"""`barograph compact`: hide old history behind a summary, now."""
+
+from pathlib import Path
+
+import click
+
+from barograph.cli._help import BarographCommand, reads_store
+
+
+@click.command(
+    cls=BarographCommand,
+    examples=(
+        ("barograph compact latest --dry-run", "what would go, and what that costs"),
+        ("barograph compact latest", "do it; the next call shows the summary"),
+        ("barograph unfold latest '#12'", "what it hid, by handle"),
+    ),
+)
+@click.argument("session")
+@click.option("--path", "path", default="main", show_default=True, help="The agent path.")
+@click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
+@reads_store
+def command(
+    session: str, path: str, store_path: Path | None, *, dry_run: bool, as_json: bool
+) -> None:
+    """Put a summary in the place of the old history of SESSION.
+
+    The current request and the newest round stay. The summary is computed from the log; what it
+    hides stays there, is searched by the agent's tools, and is read back with `unfold`. Where
+    anything is in the way, it is refused and nothing changes.
+    """
+    import time
+
+    from msgspec.structs import replace
+
+    from barograph.audit.reading import codec_of
+    from barograph.cli import _output as out
+    from barograph.cli._store import open_to_read
+    from barograph.cli._text import count
+    from barograph.core.engine import Engine
+    from barograph.settings import current_settings
+    from barograph.store import resolve_session
+    from barograph.store.compacting import compact_session
+    from barograph.store.session import Session
+
+    with open_to_read(store_path) as store:
+        name = resolve_session(store, session)
+        # a log that is damaged is to be looked at, and not set aside by this
+        policy = replace(current_settings().policy, on_store_error="stop")
+        engine, at = Engine(codec_of(name, store.read(name))[0], policy), time.time()
+        opened = Session.open(store, name, engine, at=at, made_by="")
+        done = compact_session(opened, path, at=at, dry_run=dry_run)
+    if as_json:
+        document = {"session": name, "dry_run": dry_run, "compaction": done}
+        out.print_json("barograph.compact/1", document)
+        return
+    if done is None:
+        click.echo(f"Nothing in {path} of session {name} is worth a summary.", err=True)
+        return
+    verb = "would give" if dry_run else "gave"
+    click.echo(
+        f"{count(done.entries)} entries {verb} way to a summary: the next request has "
+        f"~{count(done.tokens_after)} tokens instead of ~{count(done.tokens_before)}, and writes "
+        f"~{count(done.rewritten_tokens)} of them to the cache once more.",
+        err=True,
+    )
+    for text in done.texts:
+        out.write_bytes([text.encode("utf-8", "replace"), b"\n"])
