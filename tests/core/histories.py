@@ -303,15 +303,6 @@ def growing_journeys(most=7):
     return st.builds(_grow, st.randoms(use_true_random=False), st.integers(1, most))
 
 
-policies = st.builds(
-    Policy,
-    name=st.sampled_from(("off", "balanced")),
-    prune_after_rounds=st.just(1),
-    ttl=st.sampled_from(("5m", "1h", None)),
-    profile=st.sampled_from(("interactive", "desktop")),
-)
-
-
 PRUNING = Policy(
     name="balanced",
     prune_after_rounds=1,
@@ -321,6 +312,30 @@ PRUNING = Policy(
     keep_images=False,
 )
 """Bounds and prunes as often as it can."""
+
+compacting = st.builds(
+    Policy,
+    name=st.just("bound-once"),
+    window_tokens=st.sampled_from((900, 2_500)),
+    compact_at_ratio=st.just(0.3),
+    compact_to_ratio=st.sampled_from((0.1, 0.28)),
+    relief_ratio=st.just(0.01),
+    summary_ratio=st.sampled_from((0.02, 0.1)),
+    summary=st.just("digest"),
+)
+"""Policies that compact often, all of it or as little as will do."""
+
+policies = (
+    st.builds(
+        Policy,
+        name=st.sampled_from(("off", "balanced")),
+        prune_after_rounds=st.just(1),
+        ttl=st.sampled_from(("5m", "1h", None)),
+        profile=st.sampled_from(("interactive", "desktop")),
+    )
+    | st.just(PRUNING)
+    | compacting
+)
 
 
 # Playing them

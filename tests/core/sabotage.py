@@ -412,6 +412,34 @@ ALL = [
         "    if False:\n",
         "langchains_fields",
     ),
+    Sabotage(
+        "9 the current request is not compacted",
+        "core/compaction.py",
+        "    for start, stop in ((0, first), (last + 1, newest)):",
+        "    for start, stop in ((0, newest),):",
+        "invariant_9_the_current_request",
+    ),
+    Sabotage(
+        "9 the newest round is not compacted",
+        "core/compaction.py",
+        '        if entries[index].role == "assistant":',
+        "        if not entries:",
+        "invariant_9_the_current_request",
+    ),
+    Sabotage(
+        "6 a summary cites what an earlier one hid",
+        "core/surface.py",
+        "for one in entry.hides or (entry.seq,))",
+        "for one in (entry.seq,))",
+        "test_a_later_summary_stands",
+    ),
+    Sabotage(
+        "5 compaction cuts at legal places",
+        "core/compaction.py",
+        "    cuts = Pairing().cuts(entries)",
+        "    cuts = list(range(len(entries) + 1))",
+        "test_a_run_of_any_length",
+    ),
 ]
 
 

@@ -25,6 +25,7 @@ from histories import (
     Work,
     blocks_of,
     client_body,
+    compacting,
     growing_journeys,
     journeys,
     policies,
@@ -39,6 +40,7 @@ from barograph.core.canonical import canonical_json, hash_body
 from barograph.core.cuts import Pairing
 from barograph.core.errors import LogCorrupt, SurfaceError
 from barograph.core.events import (
+    Compacted,
     HeaderSet,
     MessageSeen,
     Pruned,
@@ -76,9 +78,9 @@ def departures_of(trip):
 
 
 @many
-@given(journeys(), codecs)
-def test_invariant_1_every_body_that_left_is_rebuilt_from_the_log_alone(moves, codec):
-    trip = travel(moves, codec=codec)
+@given(journeys(), codecs, policies)
+def test_invariant_1_every_body_that_left_is_rebuilt_from_the_log_alone(moves, codec, policy):
+    trip = travel(moves, codec=codec, policy=policy)
     requests = requests_of(trip)
     assert [request.exact for request in requests] == [d.body for d in departures_of(trip)]
     assert all(request.is_exact for request in requests)
@@ -105,9 +107,9 @@ def test_invariant_1_the_record_is_durable_when_the_body_may_leave(moves):
 
 
 @many
-@given(journeys(), codecs)
-def test_invariant_1_what_is_derived_means_what_left(moves, codec):
-    trip = travel(moves, codec=codec)
+@given(journeys(), codecs, policies)
+def test_invariant_1_what_is_derived_means_what_left(moves, codec, policy):
+    trip = travel(moves, codec=codec, policy=policy)
     for request, departure in zip(requests_of(trip), departures_of(trip), strict=True):
         if departure.client == "plain":
             assert request.derived == departure.body
@@ -245,13 +247,15 @@ def test_invariant_3_another_process_under_another_hash_seed_derives_the_same(
 
 
 @many
-@given(journeys(), codecs)
-def test_invariant_4_a_request_begins_with_the_one_before_unless_the_log_says_why(moves, codec):
-    trip = travel(moves, codec=codec)
+@given(journeys(), codecs, policies)
+def test_invariant_4_a_request_begins_with_the_one_before_unless_the_log_says_why(
+    moves, codec, policy
+):
+    trip = travel(moves, codec=codec, policy=policy)
     last, changed = {}, set()
     requests = {request.seq: request for request in requests_of(trip)}
     for seq, event in trip.events():
-        if isinstance(event, Replaced | Pruned):
+        if isinstance(event, Replaced | Pruned | Compacted):
             changed.add((event.path, "messages"))
         elif isinstance(event, HeaderSet):
             changed.add((event.path, "header"))
@@ -348,9 +352,11 @@ def pairing_faults(body):
 
 
 @many
-@given(journeys(), codecs)
-def test_invariant_5_every_call_has_its_result_right_after_it_in_every_request(moves, codec):
-    trip = travel(moves, codec=codec)
+@given(journeys(), codecs, policies)
+def test_invariant_5_every_call_has_its_result_right_after_it_in_every_request(
+    moves, codec, policy
+):
+    trip = travel(moves, codec=codec, policy=policy)
     for request in requests_of(trip):
         assert pairing_faults(request.derived) == []
 
@@ -459,7 +465,7 @@ def test_invariant_7_no_marker_is_below_the_minimum_by_the_learned_ratio(moves, 
 def test_invariant_7_the_anchor_is_exactly_at_the_tail_written_last(moves, policy):
     trip = travel(moves, policy=policy)
     for before, after in itertools.pairwise(trip.calls):
-        if any(isinstance(event, Pruned) for event in after.events):
+        if any(isinstance(event, Pruned | Compacted) for event in after.events):
             continue  # what was written is no prefix any more
         tails = [m.block for m in before.send.breakpoints if m.slot == "tail"]
         now = {m.block for m in after.send.breakpoints if m.level == "messages"}
@@ -506,6 +512,57 @@ def test_invariant_9_the_newest_round_is_never_pruned(moves, codec):
         pruned = [e for e in made.events if isinstance(e, Pruned)]
         taken = {stub.seq for event in pruned for stub in event.stubs}
         assert not [events[seq] for seq in taken if events[seq] in newest]
+
+
+@many
+@given(journeys(), codecs, compacting)
+def test_invariant_6_all_that_a_summary_hides_is_in_the_log(moves, codec, policy):
+    trip = travel(moves, codec=codec, policy=policy)
+    events = dict(trip.events())
+    shown = {}
+    for made in trip.calls:
+        for entry in made.planned.surface(made.move.path).entries:
+            if not entry.hides:
+                shown[entry.seq] = encode_parts(entry.parts)
+    for path in trip.session.state.paths:
+        for entry in trip.session.state.surface(path).entries:
+            for seq in entry.hides:
+                seen = events[seq]
+                assert isinstance(seen, MessageSeen)
+                whole = seen.parts or events[seen.same_as].parts
+                assert shown.get(seq, encode_parts(whole)) == encode_parts(whole)
+
+
+@many
+@given(growing_journeys(), codecs, compacting)
+def test_invariant_8_a_compaction_makes_the_request_smaller(moves, codec, policy):
+    trip = travel(moves, codec=codec, policy=policy)
+    for made in trip.calls:
+        folds = [event for event in made.events if isinstance(event, Compacted)]
+        assert len(folds) <= 2
+        for event in folds:
+            assert event.tokens_after < event.tokens_before
+        if folds:
+            assert made.send.plan.projected_tokens < folds[0].tokens_before
+
+
+@many
+@given(journeys(), codecs, compacting)
+def test_invariant_9_the_current_request_and_the_newest_round_stay(moves, codec, policy):
+    trip = travel(moves, codec=codec, policy=policy)
+    events = dict(trip.events())
+    for made in trip.calls:
+        folds = [event for event in made.events if isinstance(event, Compacted)]
+        if not folds:
+            continue
+        entries = list(made.planned.surface(made.move.path).entries)
+        hidden = {seq for entry in entries for seq in entry.hides}
+        seen = {unit.seq: events[unit.seq] for unit in made.planned.path(made.move.path).seen}
+        spoken = {seq: e for seq, e in seen.items() if isinstance(e, MessageSeen)}
+        request = max((q for q, e in spoken.items() if e.origin == "caller"), default=0)
+        answered = max((q for q, e in spoken.items() if e.role == "assistant"), default=0)
+        assert request not in hidden
+        assert answered < request or hidden.isdisjoint(q for q in spoken if q >= answered)
 
 
 # B3: the one operation

@@ -257,7 +257,7 @@ class Engine:
     ) -> Send:
         """Number the call and place its breakpoints; a call planned again keeps its number."""
         path, surface = work.state.path(given.path), work.state.surface(given.path)
-        insured = work.rewritten or path.insured
+        insured = min(work.rewritten or path.insured, len(surface.segments))
         if not path.round and not work.rewritten:
             insured = len(surface.segments)  # a turn begins where this request ends
         if again is not None:
