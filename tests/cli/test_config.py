@@ -27,7 +27,7 @@ def test_every_value_in_effect(show, tmp_path):
         ["policy.keep_images", "True"],
         ["policy.markers", "auto"],
         ["policy.max_result_chars", "50000"],
-        ["policy.name", "off"],
+        ["policy.name", "balanced"],
         ["policy.on_mismatch", "warn"],
         ["policy.on_store_error", "continue"],
         ["policy.profile", "interactive"],

@@ -23,22 +23,25 @@ def test_three_coders_make_the_same_moves(ran):
     assert document["schema"] == "barograph.demo/1"
     bare, builtin, ours = document["lanes"]
     assert bare["calls"] == builtin["calls"] == ours["calls"] == 50
-    assert bare["input_total_tokens"] == ours["input_total_tokens"]
+    assert bare["input_total_tokens"] == builtin["input_total_tokens"]
     assert bare["read_tokens"] == 0
     assert ours["hit_ratio"] >= 0.8
     assert ours["reuse_ratio"] == 1.0
     assert ours["unplanned_breaks"] == ours["refused"] == 0
-    assert ours["cost_usd"] < bare["cost_usd"] / 7
+    assert 1 <= ours["planned_breaks"] <= 3
+    assert ours["cost_usd"] < bare["cost_usd"] / 9
+    assert ours["cost_usd"] < 0.85 * builtin["cost_usd"]
 
 
 @pytest.mark.parametrize(
     ("command", "said"),
     [
         (["show", "latest", "--call", "17"], "Call 17"),
-        (["why", "latest", "18"], "Held"),
+        (["why", "latest", "19"], "Held"),
+        (["folds", "latest"], "rent"),
         (["verify", "latest"], "50 of 50 exact, 50 of 50 derived"),
     ],
-    ids=["show", "why", "verify"],
+    ids=["show", "why", "folds", "verify"],
 )
 def test_what_it_says_to_try_next_works(ran, command, said):
     store, _ = ran

@@ -289,7 +289,7 @@ def test_an_agent_without_a_system_prompt_marks_its_last_tool(simulator, store, 
     agent.invoke(ask("go"), config(session))
 
     prove(store, session, exchanges_of(simulator, session))
-    assert exchanges_of(simulator, session)[0].blocks[0].marked
+    assert [b.marked for b in exchanges_of(simulator, session)[0].blocks if b.level == "tools"][-1]
 
 
 def test_a_message_that_cannot_be_sent_in_its_place_is_refused_before_anything_leaves(

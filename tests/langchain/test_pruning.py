@@ -60,7 +60,7 @@ def test_each_pass_is_one_break_and_nothing_else_breaks(simulator, session, stor
 
 def test_it_costs_less_than_to_carry_everything(simulator, session, store):
     pruned = run(simulator, session, store, 40)
-    carried = run(simulator, f"{session}-off", store, 40, Policy())
+    carried = run(simulator, f"{session}-off", store, 40, Policy(name="off"))
 
     def cost(exchanges):
         return sum(
@@ -200,7 +200,7 @@ def test_a_pass_is_forced_before_a_request_that_does_not_fit(simulator, session,
 
 
 def test_where_nothing_is_folded_there_is_no_tool_and_no_pass(simulator, session, store):
-    exchanges = run(simulator, session, store, 20, Policy())
+    exchanges = run(simulator, session, store, 20, Policy(name="off"))
     assert passes_of(store, session) == []
     assert [t["name"] for t in json.loads(exchanges[0].request)["tools"]] == ["scan"]
-    assert Barograph(store, policy=Policy()).tools == ()
+    assert Barograph(store, policy=Policy(name="off")).tools == ()

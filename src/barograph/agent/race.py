@@ -14,10 +14,12 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_anthropic import ChatAnthropic
 from langchain_anthropic.middleware import AnthropicPromptCachingMiddleware
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import SecretStr
 
 from barograph.agent.coder import copy_sample, moves
 from barograph.agent.loop import run_coder
+from barograph.audit.folds import list_folds
 from barograph.audit.score import (
     Cost,
     Price,
@@ -44,7 +46,8 @@ class Lane(Struct, frozen=True, kw_only=True):
     Attributes:
         calls: requests that were answered.
         refused: requests that were not.
-        unplanned_breaks: requests that do not begin with all of the one before.
+        planned_breaks: requests that do not begin with all of the one before, because of a fold.
+        unplanned_breaks: those for no such reason.
         cost: of the input; the output is the same in all lanes and left out.
         per_call: what each call cost, in plain input tokens.
     """
@@ -52,6 +55,7 @@ class Lane(Struct, frozen=True, kw_only=True):
     name: str
     calls: int
     refused: int
+    planned_breaks: int
     unplanned_breaks: int
     tokens: Tokens
     cost: Cost
@@ -79,7 +83,8 @@ def run_race(
         for name, middleware in lanes:
             begin(name)
             results.append(_run(simulator, name, middleware))
-    return results
+    folded = {fold.call for fold in list_folds(store, session)}
+    return [*results[:-1], _with_planned(results[-1], simulator.exchanges, folded)]
 
 
 def run_live(store: Store, session: str) -> None:
@@ -115,9 +120,17 @@ def _lane(name: str, exchanges: Sequence[Exchange], seconds: float) -> Lane:
         name=name,
         calls=len(answered),
         refused=len(exchanges) - len(answered),
+        planned_breaks=0,
         unplanned_breaks=len(broken_requests(exchanges)),
         tokens=count_tokens(exchanges, facts.minimum_tokens),
         cost=price_exchanges(exchanges, price, facts),
         per_call=tuple(input_equivalents(usage, facts) for usage in answered),
         seconds=seconds,
     )
+
+
+def _with_planned(lane: Lane, exchanges: Sequence[Exchange], folded: set[int | None]) -> Lane:
+    """The lane with its breaks told apart; the n-th request of the last lane is call n."""
+    own = [exchange for exchange in exchanges if exchange.session == lane.name]
+    planned = sum(index + 1 in folded for index in broken_requests(own))
+    return replace(lane, planned_breaks=planned, unplanned_breaks=lane.unplanned_breaks - planned)

@@ -94,6 +94,7 @@ def _print_json(lanes: "Sequence[Lane]", session: str, *, passed: bool) -> None:
             "reuse_ratio": lane.tokens.reuse_ratio,
             "cost_usd": lane.cost.cost_usd,
             "cost_over_limit": lane.cost.cost_over_limit,
+            "planned_breaks": lane.planned_breaks,
             "unplanned_breaks": lane.unplanned_breaks,
             "seconds": lane.seconds,
         }
@@ -144,7 +145,8 @@ def _print_next(ours: "Lane", path: Path | None, *, passed: bool) -> None:
     )
     for typed, use in (
         (f"barograph show latest --call 17{store}", "what the model saw on call 17"),
-        (f"barograph why latest 18{store}", "why the cache held on the next one"),
+        (f"barograph why latest 19{store}", "why the cache held on a later one"),
+        (f"barograph folds latest{store}", "what was taken out of sight, and whether it paid"),
         (f"barograph verify latest{store}", "every request, rebuilt from the log"),
     ):
         click.echo(f"  {typed:<{40 + len(store)}}{use}")

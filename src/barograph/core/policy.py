@@ -69,7 +69,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         PolicyError: a value outside its range.
     """
 
-    name: Preset = "off"
+    name: Preset = "balanced"
     profile: Profile = "interactive"
     ttl: Ttl | None = None
     markers: Literal["auto", "force", "off"] = "auto"
