@@ -1,7 +1,11 @@
 """A store that leaves nothing durable: for private sessions, and for tests."""
 
+import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -9,9 +13,11 @@ from msgspec import Struct
 from barograph.core.errors import StoreUnavailable
 from barograph.core.events import Event
 from barograph.store.codec import Record, decode_record, encode_events, highest_call
+from barograph.store.database import explained_errors
 from barograph.store.lease import Lease, check_lease
 from barograph.store.protocol import Logged, SessionInfo
 from barograph.store.refusals import check_session_id, conflict, names_aside, unknown_session
+from barograph.store.search import SearchIndex, archive_of, forget_namespace, rename_namespace
 
 
 class _Log(Struct, kw_only=True):
@@ -36,6 +42,14 @@ class MemoryStore:
         self._opened = 0
         self._closed = False
         self._lock: Final = threading.Lock()
+        self._search: sqlite3.Connection | None = None
+        self._search_lock: Final = threading.Lock()
+        self._index: Final = SearchIndex(self._searching, self._searching)
+
+    @property
+    def index(self) -> SearchIndex:
+        """The full-text index, in memory too."""
+        return self._index
 
     def append(
         self, session: str, events: Sequence[Event], *, after: int, lease: Lease | None = None
@@ -117,6 +131,9 @@ class MemoryStore:
                 raise unknown_session(session)
             name = next(name for name in names_aside(session) if name not in self._logs)
             self._logs[name] = self._logs.pop(session)
+        if self._search is not None:
+            with self._searching() as connection:
+                rename_namespace(connection, archive_of(session), archive_of(name))
         return name
 
     def delete(self, session: str) -> None:
@@ -125,12 +142,39 @@ class MemoryStore:
             self._check_open()
             if self._logs.pop(session, None) is None:
                 raise unknown_session(session)
+        if self._search is not None:
+            with self._searching() as connection:
+                forget_namespace(connection, archive_of(session))
 
     def close(self) -> None:
         """Forget everything. Closing twice is harmless."""
         with self._lock:
             self._closed = True
             self._logs.clear()
+        with self._search_lock:
+            if self._search is not None:
+                self._search.close()
+
+    @contextmanager
+    def _searching(self) -> Iterator[sqlite3.Connection]:
+        """The database of the index in a transaction; it is made when it is first asked for."""
+        with self._search_lock, explained_errors(Path(":memory:"), 0):
+            self._check_open()
+            connection = self._search
+            if connection is None:
+                connection = sqlite3.connect(
+                    ":memory:", isolation_level=None, check_same_thread=False
+                )
+                self._search = connection
+                weakref.finalize(self, connection.close)
+            connection.execute("BEGIN")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    with suppress(sqlite3.Error):
+                        connection.execute("ROLLBACK")
 
     def _new_log(self, opened_at: float) -> _Log:
         self._opened += 1

@@ -36,7 +36,7 @@ def read_original(store: Store, session: str, handle: str) -> str:
     number = handle.strip().removeprefix("#")
     parts: Parts = ()
     if number.isascii() and number.isdecimal() and len(number) < 12 and int(number):
-        parts = _parts_of(store, session, int(number))
+        parts = parts_of(store, session, int(number))
     if not parts:
         raise UnknownHandle(
             f"Session {session!r} has no original {handle!r}.",
@@ -67,12 +67,23 @@ def lines_with(text: str, wanted: str, most_chars: int = MOST_CHARS) -> list[str
     return found
 
 
-def _parts_of(store: Store, session: str, seq: int) -> Parts:
+def source_of(event: MessageSeen) -> int | None:
+    """Seq of the event that has the whole of a message; None where the message has it itself."""
+    return event.same_as if event.original_in is None else event.original_in
+
+
+def parts_of(store: Store, session: str, seq: int) -> Parts:
+    """The whole content that came with an event; nothing where it brings none.
+
+    Raises:
+        LogError: the log is damaged, or of a newer version.
+        StoreError: the store cannot be read.
+    """
     event = _event(store, session, seq)
     if isinstance(event, MessageSeen):
         if event.original:
             return event.original
-        source = event.same_as if event.original_in is None else event.original_in
+        source = source_of(event)
         event = event if source is None else _event(store, session, source)
     parts: Parts = getattr(event, "parts", ())
     return parts

@@ -8,6 +8,7 @@ from msgspec import Struct
 from barograph.core.errors import UnknownSession
 from barograph.core.events import Event
 from barograph.store.lease import Lease
+from barograph.store.search import SearchIndex
 
 
 class Logged(NamedTuple):
@@ -41,6 +42,11 @@ class Store(Protocol):
     Every method may raise `StoreUnavailable` (cannot be opened, read or written) and `StoreBusy`
     (locked by another writer for longer than the store waits).
     """
+
+    @property
+    def index(self) -> SearchIndex:
+        """The full-text index that lives beside the logs, as durable as they are."""
+        ...
 
     def append(
         self, session: str, events: Sequence[Event], *, after: int, lease: Lease | None = None

@@ -116,6 +116,11 @@ class Session:
         return self._state
 
     @property
+    def store(self) -> Store:
+        """Where its log lives."""
+        return self._store
+
+    @property
     def waiting_events(self) -> int:
         """Events that the store has not taken yet, those given up included."""
         return len(self._backlog.events) + self._backlog.lost

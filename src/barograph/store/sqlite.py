@@ -36,6 +36,7 @@ from barograph.store.refusals import (
     undecodable,
     unknown_session,
 )
+from barograph.store.search import SearchIndex, archive_of, forget_namespace, rename_namespace
 
 _BATCH_ROWS: Final = 64
 # The casts undo what an edit by hand may do to a type, so that its bytes can be judged.
@@ -90,6 +91,12 @@ class SqliteStore:
         self._connection: sqlite3.Connection | None = open_database(
             self.path, synchronous=synchronous, wait_seconds=busy_timeout_seconds
         )
+        self._index: Final = SearchIndex(self._reading, self._transaction)
+
+    @property
+    def index(self) -> SearchIndex:
+        """The full-text index in the same file."""
+        return self._index
 
     def append(
         self, session: str, events: Sequence[Event], *, after: int, lease: Lease | None = None
@@ -169,6 +176,7 @@ class SqliteStore:
                     break
             if not connection.execute(_RENAME, (name, session)).rowcount:
                 raise unknown_session(session)
+            rename_namespace(connection, archive_of(session), archive_of(name))
         return name
 
     def delete(self, session: str) -> None:
@@ -188,6 +196,7 @@ class SqliteStore:
                 "DELETE FROM events WHERE id BETWEEN ? AND ?", (first, first + 2**SEQ_BITS - 1)
             )
             connection.execute("DELETE FROM sessions WHERE id = ?", (row[0],))
+            forget_namespace(connection, archive_of(session))
         # The write-ahead log still holds the text. Where a reader is in the way, this does
         # nothing, and the next checkpoint does it.
         self._fetch_all("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -256,8 +265,13 @@ class SqliteStore:
         return (rows[0][0], rows[0][1]) if rows else None
 
     def _fetch_all(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        with self._reading() as connection:
+            return connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
         with self._lock, explained_errors(self.path, self._wait_seconds):
-            return self._usable().execute(statement, values).fetchall()
+            yield self._usable()
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
