@@ -117,7 +117,9 @@ def test_the_model_reads_an_original_with_its_tool(simulator, session, store):
 def test_tools_are_the_same_from_the_first_call_on(simulator, session, store):
     exchanges = run(simulator, session, store, 20)
     names = [[t["name"] for t in json.loads(each.request)["tools"]] for each in exchanges]
-    assert {tuple(each) for each in names} == {("read_original", "scan")}
+    assert {tuple(each) for each in names} == {
+        ("history_read", "history_search", "read_original", "scan")
+    }
 
 
 def test_a_new_process_goes_on_with_the_same_stubs(simulator, session, store):
@@ -194,7 +196,7 @@ def test_thinking_that_is_bound_to_its_prefix_is_never_made_invalid(simulator, s
 
 
 def test_a_pass_is_forced_before_a_request_that_does_not_fit(simulator, session, store):
-    tight = Policy(name="fixed", prune_after_rounds=2, window_tokens=14_000, prune_at_ratio=1.0)
+    tight = Policy(name="fixed", prune_after_rounds=2, window_tokens=14_500, prune_at_ratio=1.0)
     run(simulator, session, store, 12, tight)
     assert {event.cause for event in passes_of(store, session)} == {"forced"}
 

@@ -19,7 +19,7 @@ from barograph.core.policy import Policy
 from barograph.langchain.calls import ModelCall, ToolRun
 from barograph.langchain.owners import check_callers, check_stack
 from barograph.langchain.places import Places
-from barograph.langchain.tools import READ_ORIGINAL
+from barograph.langchain.tools import RECALL
 from barograph.langchain.track import Track
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.settings import current_settings
@@ -71,7 +71,7 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
 
     @property
     def tools(self) -> Sequence[BaseTool]:  # type: ignore[override]  # a value in the base class
-        """`read_original`, where content may be bounded or pruned.
+        """`read_original`, `history_search` and `history_read`, where content may be folded.
 
         `create_agent` asks for them once: then its list is checked. They are there from the first
         call on, so that the tools never change in mid-session.
@@ -80,7 +80,7 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
             SecondOwner: another middleware of the list owns the surface too.
         """
         check_stack(self)
-        return () if self.policy.name == "off" else (READ_ORIGINAL,)
+        return () if self.policy.name == "off" else RECALL
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Send the surface instead of the history; log the request, its bytes and the answer."""
