@@ -267,9 +267,9 @@ ALL = [
     ),
     Sabotage(
         "7 the learned ratio",
-        "core/state.py",
-        "            path = replace(path, tokens_per_char=usage.input_total_tokens / chars)",
-        "            pass",
+        "core/pressure.py",
+        "    return factors[model].tokens_per_char if model in factors else start",
+        "    return 2.0",
         "invariant_7_no_marker",
     ),
     Sabotage(

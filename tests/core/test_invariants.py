@@ -46,16 +46,17 @@ from barograph.core.events import (
     Pruned,
     Replaced,
     RequestSent,
-    ResponseCame,
 )
 from barograph.core.ingest import Incoming
 from barograph.core.inputs import Answered, CallWanted
 from barograph.core.parts import Text, ToolCall, ToolResult, calls_in, encode_parts, results_in
+from barograph.core.pressure import ratio_of
 from barograph.core.readback import read_requests
-from barograph.core.state import restore
+from barograph.core.state import State, learn, restore
 from barograph.core.surface import fold_events, marks_on, wire_messages
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.providers.anthropic.response import read_response
+from barograph.providers.anthropic.weight import BLOCK_CHARS
 from barograph.simulator import Reply, SimulatedProvider, Switches
 from barograph.store import MemoryStore
 from barograph.store.sqlite import SqliteStore
@@ -410,16 +411,16 @@ def test_invariant_6_every_part_that_was_shown_can_be_read_in_the_log(moves):
 
 
 def markers_of(body):
-    """Every marker in wire order: its lifetime, its block, and the characters up to its end."""
+    """Every marker in wire order: its lifetime, its block, characters and blocks to its end."""
     found, chars = [], 0
     fields = json.loads(body)
     rows = [fields.get("tools") or [], fields.get("system") or []]
     rows += [message["content"] for message in fields["messages"]]
-    for block in itertools.chain(*rows):
+    for count, block in enumerate(itertools.chain(*rows), 1):
         marker = block.pop("cache_control", None)
         chars += len(json.dumps(block, ensure_ascii=False, separators=(",", ":")))
         if marker is not None:
-            found.append((marker["ttl"], block, chars))
+            found.append((marker["ttl"], block, chars, count))
     return found, chars
 
 
@@ -435,8 +436,8 @@ def test_invariant_7_markers_are_at_most_four_eligible_and_long_before_short(mov
         markers, _ = markers_of(request.derived)
         assert len(markers) + made.move.reserved <= max(4, made.move.reserved)
         assert len(markers) == len(made.send.breakpoints)
-        assert all(block.get("type") not in {"thinking", "tool_use"} for _, block, _ in markers)
-        ttls = [ttl for ttl, _, _ in markers]
+        assert all(block.get("type") not in {"thinking", "tool_use"} for _, block, *_ in markers)
+        ttls = [ttl for ttl, *_ in markers]
         assert ttls == sorted(ttls, key=("1h", "5m").index)
         assert set(ttls) <= {policy.entry_ttl}
 
@@ -445,19 +446,19 @@ def test_invariant_7_markers_are_at_most_four_eligible_and_long_before_short(mov
 @given(journeys(), codecs)
 def test_invariant_7_no_marker_is_below_the_minimum_by_the_learned_ratio(moves, codec):
     trip = travel(moves, codec=codec)
-    ratio, chars_left = {}, {}
+    state = State()
     bodies = {(r.record.path, r.record.call): r for r in requests_of(trip)}
     models = {(made.move.path, made.send.plan.call): made.header.model for made in trip.calls}
-    for _, event in trip.events():
+    for seq, event in trip.events():
         if isinstance(event, RequestSent):
             key = event.path, event.call
-            markers, chars_left[event.path] = markers_of(bodies[key].derived)
+            markers, _ = markers_of(bodies[key].derived)
             least = codec.facts_of(models[key]).minimum_tokens
-            for _, _, chars in markers if event.order else ():
-                # a tool list also has its brackets and commas
-                assert (chars + 10) * ratio.get(event.path, 0.25) >= least
-        if isinstance(event, ResponseCame) and event.usage and chars_left[event.path]:
-            ratio[event.path] = event.usage.input_total_tokens / chars_left[event.path]
+            ratio = ratio_of(state.factors, models[key])
+            for _, _, chars, blocks in markers if event.order else ():
+                # no block weighs more than its wire form and what any block weighs beside it
+                assert (chars + BLOCK_CHARS * blocks) * ratio >= least
+        state = learn(codec, state, seq, event)
 
 
 @many

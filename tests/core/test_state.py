@@ -1,3 +1,4 @@
+import pytest
 from histories import Call, Fork, Restart, Rewind, Say, Work, travel
 
 from barograph.core.events import Usage
@@ -30,14 +31,16 @@ def test_an_empty_log_is_an_empty_state():
 
 
 def test_the_ratio_is_learned_from_what_was_reported():
-    path = answered(usage(uncached=700)).session.state.path("main")
-    chars = path.header_chars + len('{"type":"text","text":"hi"}')
-    assert path.tokens_per_char == 700 / chars
+    session = answered(usage(uncached=700)).session
+    state, codec = session.state, session.engine.codec
+    chars = state.path("main").header_chars + codec.weigh(Text("hi"))
+    model = state.surface("main").header.model
+    assert state.factors[model].tokens_per_char == pytest.approx(700 / chars)
 
 
 def test_nothing_is_learned_from_silence_or_from_zero():
-    assert answered(None).session.state.path("main").tokens_per_char is None
-    assert answered(usage()).session.state.path("main").tokens_per_char is None
+    assert answered(None).session.state.factors == {}
+    assert answered(usage()).session.state.factors == {}
 
 
 def test_a_response_that_cached_nothing_confirms_nothing():

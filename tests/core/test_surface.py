@@ -72,13 +72,13 @@ def test_neighbours_on_the_users_side_share_a_wire_message_and_assistants_do_not
 
 def test_the_key_of_a_segment_is_a_chain_over_all_blocks_before_it():
     key, chars = b"", 0
-    blocks = [(entry.role, block_text(part)) for entry in ENTRIES for part in entry.parts]
-    for segment, (role, text) in zip(SURFACE.segments, blocks, strict=True):
-        pieces = [key, role.encode(), text.encode()]
+    blocks = [(entry.role, part) for entry in ENTRIES for part in entry.parts]
+    for segment, (role, part) in zip(SURFACE.segments, blocks, strict=True):
+        pieces = [key, role.encode(), block_text(part).encode()]
         state = blake2b(digest_size=16)
         for piece in pieces:
             state.update(len(piece).to_bytes(8, "big") + piece)
-        key, chars = state.digest(), chars + len(text)
+        key, chars = state.digest(), chars + CODEC.weigh(part)
         assert (segment.key, segment.end_chars) == (key, chars)
 
 

@@ -40,7 +40,7 @@ class Segment(Struct, frozen=True):
 
     Attributes:
         key: hash chain over all message blocks up to and including this one.
-        end_chars: characters of all message blocks up to and including this one.
+        end_chars: what all message blocks up to and including this one weigh, in characters.
         markable: whether it may carry a marker.
         entry: index of its surface entry.
         message: index of its wire message.
@@ -97,7 +97,7 @@ class CacheView(Struct, frozen=True, kw_only=True):
     Attributes:
         header_level: where the end of tools + system is; None where there is neither.
         header_block: index of the block there.
-        header_chars: characters of tools + system.
+        header_chars: what tools + system weigh.
         images: number of images in the request.
         insured: number of message blocks up to the place where a rewrite is most likely to begin.
         reserved: slots that somebody else will use.

@@ -207,7 +207,7 @@ def _compacted(
     surface, gauge = work.state.surface(given.path), plan.gauge
     start = surface.find_run([entry.seq for entry in run])
     hidden = _chars_of(surface, Span(start, start + len(run)))
-    added = sum(len(work.codec.block(part).text) for part in parts)
+    added = sum(map(work.codec.weigh, parts))
     after = surface.segments[-1].end_chars - surface.chars_before(start) - hidden
     ratio = gauge.tokens_per_char
     return Compacted(

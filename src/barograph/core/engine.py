@@ -263,7 +263,7 @@ class Engine:
         if again is not None:
             insured = again.insured
         reserved = given.reserved + self._resting(work, given)
-        plan = plan_breakpoints(self._cache_view(path, surface, given, insured, reserved))
+        plan = plan_breakpoints(self._cache_view(work, given, gauge, insured, reserved))
         anchor = plan.anchor
         is_readable = anchor is not None and anchor.is_readable(given.at, surface.images)
         segments = surface.segments
@@ -295,13 +295,17 @@ class Engine:
 
     def _cache_view(
         self,
-        path: PathState,
-        surface: Surface,
+        work: Work,
         given: CallWanted,
+        gauge: Gauge,
         insured: int,
         reserved: int,
     ) -> CacheView:
-        header = given.header
+        path, surface, header = (
+            work.state.path(given.path),
+            work.state.surface(given.path),
+            given.header,
+        )
         level, block = _end_of_header(header)
         return CacheView(
             header_level=level,
@@ -314,7 +318,7 @@ class Engine:
             at=given.at,
             facts=self.codec.facts_of(header.model),
             ttl=self.policy.entry_ttl,
-            tokens_per_char=path.tokens_per_char or self.policy.start_tokens_per_char,
+            tokens_per_char=gauge.tokens_per_char,
             insured=insured,
             reserved=reserved,
         )

@@ -114,6 +114,10 @@ class Codec(Protocol):
         """One sendable part as one wire block."""
         ...
 
+    def weigh(self, part: Part) -> int:
+        """What a part weighs, in characters of text: pictures and documents by their size."""
+        ...
+
     def render_message(self, role: Role, blocks: Sequence[str], marks: Mapping[int, Ttl]) -> bytes:
         """A wire message; `marks` maps a block's index within the message to a TTL."""
         ...

@@ -23,6 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from barograph.core.events import CallPlanned, Stub
+from barograph.core.model import Codec
 from barograph.core.parts import Leaf, Part, Parts, Text, Thinking, ToolCall, ToolResult
 from barograph.core.stubs import DEFAULT, stub_json, stub_text
 from barograph.core.surface import Entry, Surface
@@ -40,7 +41,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
     Attributes:
         entry: its index in the surface.
-        saved_chars: what a stub of it would take off, estimated.
+        saved_chars: what a stub of it would take off, estimated, as the meter weighs it.
         round: number of calls of its path before it came.
     """
 
@@ -132,18 +133,16 @@ class Pending(Struct, frozen=True, kw_only=True):
         )
 
 
-def candidate_of(surface: Surface, round_number: int) -> Candidate | None:
+def candidate_of(codec: Codec, surface: Surface, round_number: int) -> Candidate | None:
     """The last entry of a surface as a candidate; None where it is short, or exempt by its kind."""
     index = len(surface.entries) - 1
     entry = surface.entries[index]
     chars = sum(_prunable_chars(part) for part in entry.parts)
     if chars < LEAST_CHARS:
         return None
-    return Candidate(
-        entry=index,
-        saved_chars=chars - min(chars, _stub_chars(chars)),
-        round=round_number,
-    )
+    weight = sum(_prunable_weight(codec, part) for part in entry.parts)
+    share = 1 - min(chars, _stub_chars(chars)) / chars
+    return Candidate(entry=index, saved_chars=round(weight * share), round=round_number)
 
 
 def make_stubs(surface: Surface, pending: Pending, *, drops_thinking: bool) -> tuple[Stub, ...]:
@@ -201,6 +200,12 @@ def _prunable_chars(part: Part) -> int:
         texts = sum(len(leaf.text) for leaf in part.content if isinstance(leaf, Text))
         return 0 if part.is_error else texts
     return len(part.arguments) if isinstance(part, ToolCall) else 0
+
+
+def _prunable_weight(codec: Codec, part: Part) -> int:
+    if isinstance(part, ToolResult) and _prunable_chars(part):
+        return sum(codec.weigh(leaf) for leaf in part.content if isinstance(leaf, Text))
+    return codec.weigh(part) if isinstance(part, ToolCall) else 0
 
 
 def _stub_of(part: Part, handle: str) -> Part:

@@ -26,7 +26,7 @@ from barograph.core.breakpoints import find_anchor
 from barograph.core.events import PruneCause, Pruned, Stub
 from barograph.core.inputs import CallWanted
 from barograph.core.policy import Policy
-from barograph.core.pressure import Gauge, project_tokens
+from barograph.core.pressure import Gauge, project_tokens, ratio_of
 from barograph.core.prune import Pending, has_thinking_after, make_stubs
 from barograph.core.state import PathState, count_header_chars
 from barograph.core.surface import Surface
@@ -70,11 +70,13 @@ class _Look:
         header_chars = count_header_chars(work.codec, header.system, header.tools)
         segments = self._surface.segments
         chars = header_chars + (segments[-1].end_chars if len(segments) else 0)
-        ratio = self._path.tokens_per_char or policy.start_tokens_per_char
+        meter, factors, start = self._path.meter, work.state.factors, policy.start_tokens_per_char
+        ratio = ratio_of(factors, header.model, start)
+        anchor = meter.anchor(chars, segments)
         window = policy.window_tokens or given.window_tokens or self._facts.window_tokens
         self.gauge = Gauge(
-            projected_tokens=project_tokens(chars, self._path.measured, ratio),
-            fixed_tokens=round(header_chars * ratio),
+            projected_tokens=project_tokens(chars, anchor, factors, header.model, start),
+            fixed_tokens=project_tokens(header_chars, meter.fixed, factors, header.model, start),
             window_tokens=window,
             reserve_tokens=given.reserve_tokens,
             tokens_per_char=ratio,

@@ -30,12 +30,13 @@ from barograph.core.events import (
     ToolEnded,
     Ttl,
     TurnBegan,
+    Usage,
 )
 from barograph.core.ingest import unit_key
 from barograph.core.model import Codec, Scope
 from barograph.core.notes import Note, take_notes
-from barograph.core.parts import Parts, ToolCall
-from barograph.core.pressure import Measured
+from barograph.core.parts import Parts, Text, ToolCall
+from barograph.core.pressure import Count, Factors, Meter, take_report
 from barograph.core.prune import Pending, candidate_of
 from barograph.core.surface import Fold, Surface, marks_by_message
 from barograph.core.trail import Trail
@@ -69,7 +70,6 @@ class PathState(Struct, frozen=True):
         phase: where its current call is: `idle`, `planned` or `sent`.
         seen: what it was shown so far, in the caller's order.
         ledger: cache entries that responses confirmed.
-        tokens_per_char: learned from reported usage; None before the first report.
         insured: message blocks up to the place where a rewrite is most likely to begin.
         planned: the plan of the current or last call.
         scope: what its cache entries depend on, under the header in force.
@@ -82,7 +82,7 @@ class PathState(Struct, frozen=True):
         notes: what a digest is made of, from all messages that entered, hidden ones too.
         asked: the summary that was asked for last; None where it is not awaited.
         summaries: how many were asked for.
-        measured: the provider's last count of a request, and the characters that request had.
+        meter: what the provider counted.
         outcomes: tool results by call id, until the next response: a call may be asked for again.
         running: calls whose tool began since the last response and has not ended.
         sees_tools: whether tool bodies of this path are logged at all.
@@ -91,13 +91,12 @@ class PathState(Struct, frozen=True):
         stored: pieces of the last body that the codec does not render to the same bytes.
         settled: wire messages that neither we nor the caller can have changed since the last call.
         marks: message markers of the last body: wire message -> block -> TTL.
-        header_chars: characters of tools + system, as rendered.
+        header_chars: what tools + system weigh.
     """
 
     phase: str = "idle"
     seen: Trail[Seen] = Trail()
     ledger: Trail[Written] = Trail()
-    tokens_per_char: float | None = None
     turn: int = 0
     round: int = 0
     insured: int = 0
@@ -112,7 +111,7 @@ class PathState(Struct, frozen=True):
     notes: Trail[Note] = Trail()
     asked: SummaryAsked | None = None
     summaries: int = 0
-    measured: Measured | None = None
+    meter: Meter = Meter()
     outcomes: Mapping[str, Source] = {}
     running: frozenset[str] = frozenset()
     sees_tools: bool = False
@@ -132,12 +131,18 @@ class Resting(Struct, frozen=True):
 
 
 class State(Struct, frozen=True):
-    """A whole session. `resting` has the slots that are not used for a model."""
+    """A whole session.
+
+    Attributes:
+        resting: the slots that are not used for a model.
+        factors: tokens of a character, by model.
+    """
 
     fold: Fold = Fold()
     calls: int = 0
     paths: Mapping[str, PathState] = {}
     resting: Mapping[str, Resting] = {}
+    factors: Factors = {}
 
     def path(self, name: str) -> PathState:
         """The state of an agent path; a fresh one before its first event."""
@@ -162,7 +167,9 @@ def learn(codec: Codec, state: State, seq: int, event: Event) -> State:
     if name is None:
         return replace(state, fold=fold)
     before = state.path(name)
-    after = _learn_path(codec, before, fold.surface(name), seq, event)
+    after, factors = _learn_path(codec, before, fold.surface(name), seq, event), state.factors
+    if isinstance(event, ResponseCame) and event.usage is not None and after.planned is not None:
+        after, factors = _measured(after, fold.surface(name), event.usage, factors)
     # calls of several paths overlap, and one that is planned again keeps its number
     calls = max(state.calls, event.call) if isinstance(event, CallPlanned) else state.calls
     paths = state.paths if after is before else {**state.paths, name: after}
@@ -171,15 +178,14 @@ def learn(codec: Codec, state: State, seq: int, event: Event) -> State:
     resting = state.resting
     if isinstance(event, AttemptFailed):
         resting = {**resting, event.model: Resting(event.slots, event.until)}
-    return State(fold, calls, paths, resting)
+    return State(fold, calls, paths, resting, factors)
 
 
 def _asked(path: PathState) -> PathState:
     """The path of a call that sums up: it begins as the agent's own calls do."""
     return PathState(
         ledger=path.ledger,
-        tokens_per_char=path.tokens_per_char,
-        measured=path.measured,
+        meter=path.meter,
         scope=path.scope,
         header_chars=path.header_chars,
     )
@@ -205,7 +211,6 @@ def _started_over(path: PathState) -> PathState:
     # What the cache holds and what was learned of the provider is as true as before.
     return PathState(
         ledger=path.ledger,
-        tokens_per_char=path.tokens_per_char,
         turn=path.turn,
         scope=path.scope,
         header_chars=path.header_chars,
@@ -228,7 +233,7 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             path = _seen(path, seq, event, parts)
             notes = take_notes(seq, event.origin, parts)
             path = replace(path, notes=path.notes.extended(notes))
-            candidate = candidate_of(surface, path.rounds)
+            candidate = candidate_of(codec, surface, path.rounds)
             if candidate is None:
                 return path
             return replace(path, pending=path.pending.with_candidate(candidate))
@@ -267,8 +272,8 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
 
 
 def count_header_chars(codec: Codec, system: Parts, tools: str) -> int:
-    """Characters of tools + system, as rendered."""
-    return len(tools) + sum(len(codec.block(part).text) for part in system)
+    """What tools + system weigh, in characters."""
+    return sum(map(codec.weigh, (Text(tools), *system) if tools else system))
 
 
 def _seen(
@@ -356,13 +361,6 @@ def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) 
         return path
     segments = surface.segments
     if usage is not None:
-        chars = path.header_chars + (segments[-1].end_chars if len(segments) else 0)
-        if chars and usage.input_total_tokens:
-            path = replace(
-                path,
-                tokens_per_char=usage.input_total_tokens / chars,
-                measured=Measured(usage.input_total_tokens, chars),
-            )
         cached = usage.read_tokens + usage.write_tokens
         if not cached:
             return path
@@ -376,6 +374,22 @@ def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) 
         anchor_tokens=plan.expected_read_tokens,
     )
     return replace(path, ledger=path.ledger.extended(entries))
+
+
+def _measured(
+    path: PathState, surface: Surface, usage: Usage, factors: Factors
+) -> tuple[PathState, Factors]:
+    segments = surface.segments
+    last = segments[-1] if len(segments) else None
+    report = Count(
+        tokens=usage.input_total_tokens,
+        chars=path.header_chars + (last.end_chars if last else 0),
+        model=surface.header.model if surface.header else "",
+        position=len(segments),
+        key=last.key if last else b"",
+    )
+    meter, factors = take_report(path.meter, factors, report, path.header_chars, segments)
+    return replace(path, meter=meter), factors
 
 
 def _numbered(path: PathState, parts: Parts) -> PathState:

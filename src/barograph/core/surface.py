@@ -93,7 +93,7 @@ class Surface(Struct, frozen=True):
         for part in entry.parts:
             wire = codec.block(part)
             key = digest(key, entry.role.encode(), wire.text.encode())
-            chars += len(wire.text)
+            chars += codec.weigh(part)
             new.append(Segment(key, chars, wire.markable, len(self.entries), message, block))
             block += 1
         return replace(
@@ -219,7 +219,7 @@ class Surface(Struct, frozen=True):
         )
 
     def chars_before(self, entry: int) -> int:
-        """Characters of all message blocks before an entry."""
+        """What all message blocks before an entry weigh."""
         first = bisect_left(self.segments, entry, key=lambda segment: segment.entry)
         return self.segments[first - 1].end_chars if first else 0
 

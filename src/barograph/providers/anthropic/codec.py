@@ -32,6 +32,7 @@ from barograph.core.parts import (
 )
 from barograph.providers.anthropic.models import facts_of
 from barograph.providers.anthropic.refusals import marker_fault
+from barograph.providers.anthropic.weight import weigh
 
 # Parameters that a cache entry depends on (prompt-caching page, table of what invalidates what).
 _HEADER_PARAMETERS: Final = ("model", "speed")
@@ -106,6 +107,10 @@ class AnthropicCodec:
             text = f'{{"type":"thinking","thinking":{_string(part.text)}{signature}}}'
             return WireBlock(text, markable=False)
         return WireBlock(part.block, markable=isinstance(part, Image | Document))
+
+    def weigh(self, part: Part) -> int:
+        """What a part weighs, in characters."""
+        return weigh(part)
 
     def render_message(self, role: Role, blocks: Sequence[str], marks: Mapping[int, Ttl]) -> bytes:
         """A wire message: tool results ride in a user message."""
