@@ -9,7 +9,7 @@ from stage import SYSTEM, agent_at, ask, calling, config, exchanges_of, logged, 
 from barograph.audit.folds import list_folds
 from barograph.audit.score import broken_requests, most_breakpoints
 from barograph.audit.verify import verify_session
-from barograph.core.events import Pruned
+from barograph.core.events import CallPlanned, Pruned
 from barograph.core.policy import Policy
 from barograph.langchain import Barograph
 from barograph.simulator import Reply
@@ -206,3 +206,13 @@ def test_where_nothing_is_folded_there_is_no_tool_and_no_pass(simulator, session
     assert passes_of(store, session) == []
     assert [t["name"] for t in json.loads(exchanges[0].request)["tools"]] == ["scan"]
     assert Barograph(store, policy=Policy(name="off")).tools == ()
+
+
+def test_what_was_projected_is_what_was_counted_through_every_pass(simulator, session, store):
+    exchanges = run(simulator, session, store, 40)
+    plans = [event for event in logged(store, session) if isinstance(event, CallPlanned)]
+    assert len(passes_of(store, session)) > 2
+    for plan, exchange in list(zip(plans, exchanges, strict=True))[1:]:
+        counted = exchange.usage.read_tokens + exchange.usage.write_tokens
+        counted += exchange.usage.uncached_tokens
+        assert abs(plan.projected_tokens - counted) < 0.05 * counted
