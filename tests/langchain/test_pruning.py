@@ -2,6 +2,7 @@
 
 import json
 
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from stage import SYSTEM, agent_at, ask, calling, config, exchanges_of, logged, model_at
@@ -48,6 +49,15 @@ def passes_of(store, session):
     return [event for event in logged(store, session) if isinstance(event, Pruned)]
 
 
+def results_of(exchange):
+    return [
+        block["content"][0]["text"]
+        for message in json.loads(exchange.request)["messages"]
+        for block in message["content"]
+        if block["type"] == "tool_result"
+    ]
+
+
 def test_each_pass_is_one_break_and_nothing_else_breaks(simulator, session, store):
     exchanges = run(simulator, session, store, 30)
 
@@ -72,19 +82,33 @@ def test_it_costs_less_than_to_carry_everything(simulator, session, store):
 
 def test_the_newest_rounds_stay_whole_and_old_ones_keep_ends_and_facts(simulator, session, store):
     exchanges = run(simulator, session, store, 20)
-    messages = json.loads(exchanges[-1].request)["messages"]
-    results = [
-        block["content"][0]["text"]
-        for message in messages
-        for block in message["content"]
-        if block["type"] == "tool_result"
-    ]
+    results = results_of(exchanges[-1])
     whole = [scan.invoke({"path": f"src/part{n}"}) for n in range(20)]
     assert results[-3:] == whole[-3:]
     assert len(results[0]) < 0.3 * len(whole[0])
     assert results[0].startswith("src/part0/module_0.py:0: def handler_0")
     assert results[0].endswith("handler_199(event): ...")
     assert "read_original" in results[0]
+
+
+def test_a_history_that_somebody_brings_along_has_its_age(simulator, session, store):
+    whole = [scan.invoke({"path": f"src/part{n}"}) for n in range(12)]
+    brought = [HumanMessage("go")]
+    for n, said in enumerate(whole):
+        asked = {"name": "scan", "args": {"path": f"src/part{n}"}, "id": f"s{n}"}
+        brought += [
+            AIMessage("Scanning.", tool_calls=[asked]),
+            ToolMessage(said, tool_call_id=f"s{n}"),
+        ]
+    simulator.play(session, [DONE])
+    agent = agent_at(simulator.url, session, store, [scan], barograph={"policy": BALANCED})
+    agent.invoke({"messages": brought}, config(session))
+
+    exchanges = exchanges_of(simulator, session)
+    sound(store, session, exchanges)
+    (only,) = passes_of(store, session)
+    assert (only.cause, len(only.stubs)) == ("cold", 9)
+    assert results_of(exchanges[0])[-3:] == whole[-3:]
 
 
 def test_every_original_is_read_back_whole(simulator, session, store):

@@ -193,7 +193,7 @@ class Pruned(_Event, frozen=True, kw_only=True, tag="pruned"):
             it; `safety` where the window fills; `cold` where nothing was cached anyway; `forced`
             where the request did not fit.
         stubs: by entry, in surface order.
-        aged_before: number of the path's call before which content has aged.
+        aged_before: number of the reply of the path before which content has aged.
         tokens_before: estimated tokens of the request without the pass.
         tokens_after: the same with it.
         rewritten_tokens: tokens after the first change, which are written to the cache once more;
@@ -309,7 +309,7 @@ class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):
         compared_with: the provider's id of the answer to that call; None for the first.
         projected_tokens: the whole prompt, estimated before it left.
         stale_tokens: of it, what a pass would take off.
-        aged_before: number of the path's call before which content has aged.
+        aged_before: number of the reply of the path before which content has aged.
     """
 
     path: str

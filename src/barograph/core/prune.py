@@ -42,7 +42,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     Attributes:
         entry: its index in the surface.
         saved_chars: what a stub of it would take off, estimated, as the meter weighs it.
-        round: number of calls of its path before it came.
+        round: number of the model's messages in its path up to where it came.
     """
 
     entry: int
@@ -77,7 +77,7 @@ class Pending(Struct, frozen=True, kw_only=True):
         return replace(self, candidates=self.candidates.extended((candidate,)))
 
     def at_round(self, oldest_kept: int) -> "Pending":
-        """With everything aged that came before the call of that number."""
+        """With everything aged that came before the reply of that number."""
         aged, stale_chars = self.aged, self.stale_chars
         while aged < len(self.candidates) and self.candidates[aged].round < oldest_kept:
             stale_chars += self.candidates[aged].saved_chars

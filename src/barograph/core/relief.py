@@ -52,8 +52,11 @@ def measure(work: Work, given: CallWanted, policy: Policy) -> Gauge:
 
 
 def oldest_kept(path: PathState, policy: Policy) -> int:
-    """The call of the path before which content has aged, for the call that is wanted now."""
-    return path.rounds + 1 - policy.prune_after_rounds
+    """The reply of the path before which content has aged, for the call that is wanted now.
+
+    Replies and not calls, so that a history that somebody brings along has its age.
+    """
+    return path.replies + 1 - policy.prune_after_rounds
 
 
 class _Look:
@@ -119,7 +122,7 @@ class _Look:
         )
 
     def _cheap(self) -> PruneCause | None:
-        if self._path.rounds and not self._is_warm:
+        if not self._is_warm:
             return "cold"
         rent = self._read_ratio * (self._pending.rent_tokens + self._stale_tokens)
         return "rent" if rent >= self._policy.rent_ratio * self._price else None

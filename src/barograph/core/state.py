@@ -77,7 +77,7 @@ class PathState(Struct, frozen=True):
         retried: whether the current call was planned again.
         answer: the last response, until it comes back as a message.
         provider_id: the provider's id of the last response.
-        rounds: calls that were planned so far, a call planned again counted once.
+        replies: messages of the model that it was shown so far, those of before its first call too.
         pending: what a pass would take.
         notes: what a digest is made of, from all messages that entered, hidden ones too.
         asked: the summary that was asked for last; None where it is not awaited.
@@ -106,7 +106,7 @@ class PathState(Struct, frozen=True):
     retried: bool = False
     answer: Source | None = None
     provider_id: str | None = None
-    rounds: int = 0
+    replies: int = 0
     pending: Pending = Pending()
     notes: Trail[Note] = Trail()
     asked: SummaryAsked | None = None
@@ -232,8 +232,9 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             parts = surface.entries[-1].parts
             path = _seen(path, seq, event, parts)
             notes = take_notes(seq, event.origin, parts)
-            path = replace(path, notes=path.notes.extended(notes))
-            candidate = candidate_of(codec, surface, path.rounds)
+            replies = path.replies + (event.role == "assistant")
+            path = replace(path, notes=path.notes.extended(notes), replies=replies)
+            candidate = candidate_of(codec, surface, replies)
             if candidate is None:
                 return path
             return replace(path, pending=path.pending.with_candidate(candidate))
@@ -315,7 +316,6 @@ def _planned(path: PathState, event: CallPlanned) -> PathState:
         retried=path.retried and is_again,
         answer=None,
         insured=event.insured,
-        rounds=path.rounds + (not is_again),
         pending=path.pending if is_again else path.pending.rented(event),
     )
 
