@@ -13,7 +13,7 @@ from typing import NamedTuple
 from barograph import Policy
 
 _ESTIMATED_TOKENS_PER_CHAR = 0.25
-_SOFT, _HARD = 0.6, 0.8
+_HARD = 0.8
 
 
 class Capability(NamedTuple):
@@ -37,37 +37,12 @@ def _words(text):
     return frozenset(text.split())
 
 
-# What may fail in a run that nothing relieved, though nothing is wrong with it.
+# What may fail in a run that no summary relieved, though nothing is wrong with it.
 _RELIEVED = _words(
     "ends final_text_in fits_true_window model_calls no_request_over_model_window raises"
     " text_absent text_present user_inputs_needed value warning"
 )
 NOT_YET = (
-    Capability(
-        "bound",
-        "results are bounded; the adapter that shows it to a case is not written",
-        "",
-        blocks=_words("op:bound"),
-        touches=_words("setting:max_result_chars setting:aggregate_result_chars"),
-        properties=_words(
-            "head_kept tail_kept length_max length_max_each marker_count"
-            " marker_states_omitted_amount short_results_unchanged each_result_keeps_ends"
-            " pointer_resolves"
-        ),
-        clouds=_words("text_length_max no_base64_text image_whole_or_placeholder value"),
-    ),
-    Capability(
-        "prune",
-        "passes run by price; the thresholds of a case are not mapped to them",
-        "",
-        blocks=_words("op:prune"),
-        touches=_words("prune:missed"),
-        properties=_words(
-            "each_stub_keeps_ends prefix_breaks_equal_relief_events prune_pass_min_tokens"
-            " relief_order event_count:prune"
-        ),
-        clouds=_RELIEVED,
-    ),
     Capability(
         "compact",
         "no span gives way to a summary, and no archive is written",
@@ -87,17 +62,9 @@ NOT_YET = (
     ),
     Capability(
         "recover",
-        "an overflow is not told apart from other errors, and nothing is tried again",
+        "an overflow is told apart from other errors, and nothing is tried again",
         "barograph.core.policy:recovers",
-        blocks=_words("op:classify_error input:provider_rule input:true_tokens_per_char"),
-        properties=_words("classify_all classify_no_false_positive"),
-    ),
-    Capability(
-        "meter",
-        "pressure is measured and logged; the adapter that shows it to a case is not written",
-        "",
-        blocks=_words("op:estimate"),
-        properties=_words("fits_window telemetry_flag:estimated value:percent_of_window"),
+        blocks=_words("input:provider_rule input:true_tokens_per_char"),
     ),
     Capability(
         "metrics",
@@ -145,7 +112,10 @@ NOT_YET = (
         "OpenAI codec",
         "models of other providers are left as they are",
         "barograph.providers.openai",
-        blocks=_words("form:openai form:openai-responses form:openai_responses form:responses"),
+        blocks=_words(
+            "form:openai form:openai-responses form:openai_responses form:responses"
+            " input:items input:drop_round"
+        ),
         touches=_words("usage:openai usage:openai-responses usage:google usage:bedrock"),
         properties=_words("reasoning_pairs_valid outputs_have_calls"),
     ),
@@ -157,12 +127,11 @@ NOT_YET = (
     ),
 )
 
-# Words that are heeded by nothing while no relief is there.
+# Words that are heeded by nothing while no summary is made.
 RELIEF_WORDS = _words(
-    "setting:window setting:soft setting:hard setting:prune setting:keep_rounds"
-    " setting:keep_messages setting:prune_keep_rounds setting:stub_chars setting:summary_max_chars"
-    " setting:summariser_window input:summariser input:archive input:messages input:pending"
-    " input:pinned input:long_running input:project_instructions input:note"
+    "setting:hard setting:keep_messages setting:summary_max_chars setting:summariser_window"
+    " input:summariser input:archive input:pending input:pinned input:long_running"
+    " input:project_instructions"
 )
 
 
@@ -203,13 +172,8 @@ def missed_relief(case, sent):
     longest = max((len(one.body) for one in sent), default=0) * _ESTIMATED_TOKENS_PER_CHAR
     longest = max(longest, sum(reported.values()))
     overflowed = any(one.status == 400 and b"too long" in one.response for one in sent)
-    is_pruned = settings.get("prune", True) is not False
-    missed = set()
-    if is_pruned and (overflowed or longest > window * settings.get("soft", _SOFT)):
-        missed.add("prune:missed")
-    if overflowed or longest > window * settings.get("hard", _HARD):
-        missed.add("compact:missed")
-    return missed
+    is_missed = overflowed or longest > window * settings.get("hard", _HARD)
+    return {"compact:missed"} if is_missed else set()
 
 
 def _windows(case):

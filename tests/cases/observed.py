@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from barograph.core.errors import UnknownSession
+from barograph.core.events import CallPlanned, RequestSent
 from barograph.store import SqliteStore
 from cases.kit import Case
 
@@ -54,6 +55,7 @@ class Observed:
     again: list[tuple[Any, Any]] = field(default_factory=list)
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
     recorded: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
+    classified: list[tuple[Any, bool]] = field(default_factory=list)
     before_then: int | None = None
     store: Path | None = None
     next_turn: Callable[[], None] | None = None
@@ -97,6 +99,17 @@ class Observed:
 def missing(what):
     """Say loudly that a check looks for what the op does not show."""
     raise LookupError(f"this op shows no {what}")
+
+
+def projected_tokens(seen):
+    """What the product itself made of each request before it left, in the order sent."""
+    planned, told = {}, []
+    for _, event in seen.log:
+        if isinstance(event, CallPlanned):
+            planned[event.path] = event.projected_tokens
+        elif isinstance(event, RequestSent):
+            told.append(planned[event.path])
+    return told
 
 
 def read_log(path, session):

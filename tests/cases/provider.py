@@ -2,7 +2,7 @@
 
 What a script says is answered by the simulator after its own rules: a request that the provider
 would refuse is refused here, script or not. Only errors and usage that a case prescribes are put in
-front of it.
+front of it. Tokens are counted as the cases reckon: four characters each, unless one says else.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections import defaultdict, deque
 from msgspec.structs import replace
 
 from barograph.providers.anthropic.models import facts_of
-from barograph.simulator import Exchange, Reply, Simulator
+from barograph.simulator import Exchange, Reply, Simulator, TokenRule
 from cases.observed import Sent
 from cases.registry import UnknownWordError
 
@@ -21,14 +21,15 @@ MODEL = "claude-opus-5"  # of the smallest minimum: what is short in a case can 
 class ScriptedProvider:
     """Answers each agent from its own queue of replies and errors."""
 
-    def __init__(self, clock, windows=None):
+    def __init__(self, clock, windows=None, tokens_per_char=0.25):
         self.sent = []
         self.queues = defaultdict(deque)
         self.usages = deque()
         self.usage_always = ...
         self._kinds = {}
         self._windows = windows or {}
-        self.simulator = Simulator(clock=clock, facts=self._facts_of, keep_bodies=False)
+        rule = TokenRule(tokens_per_1000_chars=round(1000 * tokens_per_char))
+        self.simulator = Simulator(clock=clock, facts=self._facts_of, rule=rule, keep_bodies=False)
         self._answer = self.simulator.provider.handle
         self.simulator.provider.handle = self._handle
 

@@ -1,8 +1,10 @@
 """The words that this harness knows: adapters by op, checks by property."""
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any, NamedTuple
 
 OPS = {}
 PROPERTIES = {}
@@ -12,11 +14,20 @@ class UnknownWordError(Exception):
     """A case uses a word that nobody here knows: a hole in the harness, never a skip."""
 
 
-def adapter(op, *, takes=(), settings=()):
-    """Register what runs an op, with the inputs and settings that it understands."""
+class Adapter(NamedTuple):
+    """What runs an op, with the inputs, settings and forms that it understands."""
+
+    run: Callable[..., Any]
+    takes: frozenset[str] = frozenset()
+    settings: frozenset[str] = frozenset()
+    forms: frozenset[str] = frozenset({"anthropic"})
+
+
+def adapter(op, *, takes=(), settings=(), forms=("anthropic",)):
+    """Register what runs an op."""
 
     def register(function):
-        OPS[op] = (function, frozenset(takes), frozenset(settings))
+        OPS[op] = Adapter(function, frozenset(takes), frozenset(settings), frozenset(forms))
         return function
 
     return register

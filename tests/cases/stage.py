@@ -24,6 +24,7 @@ from barograph.core.state import restore
 from barograph.core.surface import Entry
 from barograph.langchain import Barograph
 from barograph.langchain.messages import write_message
+from barograph.langchain.tools import READ_ORIGINAL
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.store import open_store
 from cases.observed import Observed, read_log
@@ -33,7 +34,40 @@ from cases.registry import UnknownWordError
 # The client asks for this constant once a block and works it out anew each time: half of a run.
 DATA_BLOCKS = "_get_data_content_block_types"
 START = 1_000_000.0
+SETTINGS = (
+    "cache_ttl",
+    "max_tokens",
+    "window",
+    "soft",
+    "prune",
+    "keep_rounds",
+    "prune_keep_rounds",
+    "max_result_chars",
+    "aggregate_result_chars",
+)
 STEPS = 10_000
+
+
+def policy_of(settings):
+    """The policy that is nearest to what a case sets; what it does not name is as it comes.
+
+    A trigger at a share of the window is what `fixed` is. Nothing caps all results together: passes
+    take the oldest away.
+    """
+    soft = settings.get("soft")
+    name = "balanced" if soft is None else "fixed"
+    keep = settings.get("prune_keep_rounds", settings.get("keep_rounds"))
+    named = {
+        "ttl": settings.get("cache_ttl"),
+        "window_tokens": settings.get("window"),
+        "prune_at_ratio": soft,
+        "prune_after_rounds": keep and max(1, keep),
+        "max_result_chars": settings.get("max_result_chars"),
+    }
+    return Policy(
+        name="bound-once" if settings.get("prune") is False else name,
+        **{knob: value for knob, value in named.items() if value is not None},
+    )
 
 
 class Killed(BaseException):
@@ -56,7 +90,10 @@ class ScriptedTool(BaseTool):
 
 
 class OfferedTools(AgentMiddleware):
-    """Gives each request the tools that the case offers there, and lets a second pass."""
+    """Gives each request the tools that the case offers there, and lets a second pass.
+
+    The product's own tool, which `create_agent` put into the request, stays.
+    """
 
     def __init__(self, stage, offered):
         super().__init__()
@@ -64,22 +101,27 @@ class OfferedTools(AgentMiddleware):
 
     def wrap_model_call(self, request, handler):
         self._stage.now += 1
-        return handler(request.override(tools=self._offered()))
+        own = [tool for tool in request.tools if tool is READ_ORIGINAL]
+        return handler(request.override(tools=[*self._offered(), *own]))
 
 
 class Stage:
     """One session from its beginning, restarts included."""
 
-    def __init__(self, case, folder, *, session="case"):
+    def __init__(self, case, folder, *, session="case", policy=None):
         self.case = case
+        self.policy = policy or policy_of(case.settings)
         self.session = session
         self.path = folder / "log.db"
         self.now = START
         self.seen = Observed(case, store=self.path)
         self.is_private = bool(case.settings.get("private"))
         models = case.given.get("models") or []
-        windows = {one["name"]: one["window"] for one in models}
-        self.provider = ScriptedProvider(lambda: self.now, windows)
+        self.windows = {one["name"]: one["window"] for one in models}
+        counted = {}
+        if "true_tokens_per_char" in case.given:
+            counted["tokens_per_char"] = case.given["true_tokens_per_char"]
+        self.provider = ScriptedProvider(lambda: self.now, self.windows, **counted)
         self.seen.sent = self.provider.sent
         self.models = [one["name"] for one in models] or [MODEL]
         self.replies = {}
@@ -165,9 +207,8 @@ class Stage:
         self.seen.answers.append(str(last.text))
 
     def _start(self):
-        policy = Policy(ttl=self.case.settings.get("cache_ttl"))
         store = open_store("memory" if self.is_private else self.path)
-        self.middleware = Barograph(store, policy=policy, clock=lambda: self.now)
+        self.middleware = Barograph(store, policy=self.policy, clock=lambda: self.now)
 
     def _stop(self):
         self.middleware.close()
@@ -212,6 +253,7 @@ class Stage:
             base_url=self.provider.simulator.url,
             api_key="any",
             max_tokens=self.case.settings.get("max_tokens", 1024),
+            profile={"max_input_tokens": self.windows[model]} if self.windows else None,
             max_retries=0,
             streaming=self._is_streaming(),
             default_headers={"x-sim-session": f"{label}@{model}"},

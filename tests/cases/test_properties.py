@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from barograph.core.events import MessageSeen, TurnBegan
+from barograph.core.events import CallPlanned, MessageSeen, Pruned, RequestSent, TurnBegan
 from barograph.core.parts import Text
+from barograph.core.texts import left_out
 from cases import not_yet
 from cases.kit import ABSENT, Case, folder
 from cases.observed import Observed, Sent
@@ -154,6 +155,29 @@ def note(said):
     return MessageSeen(at=1.0, path="main", role="user", origin="caller", parts=(Text(said),))
 
 
+OVERFLOW = {"message": "prompt is too long", "overflow": True}
+LIMIT = {"message": "too many tokens a minute", "overflow": False}
+
+
+def measured(tokens):
+    """The log of two requests, the second of which is expected to be so long."""
+    log = []
+    for call, projected in ((1, 1), (2, tokens)):
+        told = {"at": 1.0, "path": "main", "call": call}
+        plan = {"turn": 1, "round": 1, "entries": 1, "digest": "", "breakpoints": ()}
+        body = {"order": (), "messages": 1, "deviations": (), "mismatches": (), "observed": True}
+        body |= {"attempt": 1, "header": 1, "renderer": "r", "body_hash": "", "body_bytes": 1}
+        log.append((2 * call, CallPlanned(**told, **plan, projected_tokens=projected)))
+        log.append((2 * call + 1, RequestSent(**told, **body)))
+    return log
+
+
+def pass_of(before, after):
+    figures = {"tokens_before": before, "tokens_after": after, "rewritten_tokens": 0}
+    about = {"at": 1.0, "path": "main", "cause": "rent", "stubs": (), "aged_before": 1}
+    return Pruned(**about, **figures, break_even_calls=None)
+
+
 RUNS = {
     "log_append_only": ({}, {"logs": [[1], [1, 2]]}, {"logs": [[1], [2, 1]]}),
     "log_unchanged": ({}, {"logs": [[1], [1]]}, {"logs": [[1], [1, 2]]}),
@@ -200,6 +224,28 @@ RUNS = {
         {"errors": [SimpleNamespace(status_code=429)]},
         {"errors": [SimpleNamespace(status_code=400)]},
     ),
+    "classify_all": (
+        {},
+        {"classified": [(OVERFLOW, True), (LIMIT, False)]},
+        {"classified": [(OVERFLOW, False), (LIMIT, False)]},
+    ),
+    "classify_no_false_positive": (
+        {},
+        {"classified": [(OVERFLOW, False)]},
+        {"classified": [(LIMIT, True)]},
+    ),
+    "fits_window": ({"tokens": 9}, {"logs": [measured(9)]}, {"logs": [measured(10)]}),
+    "prune_pass_min_tokens": (
+        {"tokens": 6},
+        {"logs": [[(1, pass_of(9, 3))]]},
+        {"logs": [[(1, pass_of(9, 4))]]},
+    ),
+    "prefix_breaks_equal_relief_events": ({}, {"logs": [[]]}, {"logs": [[(1, pass_of(9, 3))]]}),
+    "relief_order": (
+        {"order": ["prune", "summarise"]},
+        {"logs": [[(1, pass_of(9, 3))]]},
+        {"logs": [[]]},
+    ),
     "warning": ({"contains": "fixed"}, {"said": ["the fixed part"]}, {"said": ["other"]}),
 }
 
@@ -209,6 +255,37 @@ def test_a_check_of_a_run_holds_and_fails(name):
     arguments, good, bad = RUNS[name]
     assert faults(name, observed(sound(), **good), arguments) == []
     assert faults(name, observed(sound(), **bad), arguments)
+
+
+GIVEN = "TOP" + "x" * 700 + "END"
+MARKER = left_out(len(GIVEN) - 40, len(GIVEN), 200, "#3")
+CUTS = {
+    "length_max": ({"chars": 200}, GIVEN),
+    "text_length_max": ({"chars": 200}, GIVEN),
+    "length_max_each": ({}, GIVEN),
+    "head_kept": ({"text": "TOP"}, GIVEN[1:]),
+    "tail_kept": ({"text": "END"}, GIVEN[:-1]),
+    "each_result_keeps_ends": ({"begin": "TOP", "end": "END"}, GIVEN[1:]),
+    "each_stub_keeps_ends": ({}, GIVEN[1:]),
+    "marker_count": ({"eq": 1}, GIVEN[:20] + GIVEN[-20:]),
+    "marker_states_omitted_amount": ({}, GIVEN[:20] + MARKER + GIVEN[-21:]),
+    "short_results_unchanged": ({}, ""),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_check_of_a_cut_holds_where_both_ends_are_and_fails_elsewhere(name):
+    arguments, bad = CUTS[name]
+    sent = {"limit_chars": [200] if name.endswith("_each") else 200}
+    case = Case("c", "bound", "anthropic", sent, ())
+
+    def seen_with(shown, given=GIVEN):
+        bodies = [body([text("go")], ANSWER, [result([text(shown)])])]
+        return observed(bodies, case=case, results={"t1": given})
+
+    assert faults(name, seen_with(GIVEN[:20] + MARKER + GIVEN[-20:]), arguments) == []
+    planted = seen_with(bad, GIVEN[:100] if name == "short_results_unchanged" else GIVEN)
+    assert faults(name, planted, arguments)
 
 
 def test_a_check_that_looks_for_what_is_not_there_is_loud():
@@ -231,8 +308,8 @@ def test_unknown_words_are_known_as_such():
 
 
 def test_a_thing_that_is_not_possible_yet_is_named_by_what_needs_it():
-    names = [one.name for one in not_yet.blocking({"op:bound", "form:openai"})]
-    assert names == ["bound", "OpenAI codec"]
+    names = [one.name for one in not_yet.blocking({"op:compact", "form:openai"})]
+    assert names == ["compact", "OpenAI codec"]
     assert not_yet.judged_elsewhere({"prop": "event_count", "kind": "nudge"}, []).name == "rounds"
     assert not_yet.judged_elsewhere({"prop": "event_count", "kind": "turn"}, []) is None
     frame = not_yet.touched_by({"input:volatile_sources:changing"})
@@ -247,11 +324,9 @@ def test_relief_is_missed_only_where_it_would_have_acted():
     def missed(**given):
         return not_yet.missed_relief(Case("c", "agent_run", "anthropic", given, ()), sent)
 
-    both = {"prune:missed", "compact:missed"}
+    compact = {"compact:missed"}
     assert missed() == set()
-    assert missed(settings={"window": tokens * 2}) == set()
-    assert missed(settings={"window": tokens * 1.5}) == {"prune:missed"}
-    assert missed(settings={"window": tokens * 1.5, "prune": False}) == set()
-    assert missed(settings={"window": tokens}) == both
-    assert missed(models=[{"window": tokens}]) == both
-    assert missed(settings={"window": 1000}, usage_per_call={"input_tokens": 900}) == both
+    assert missed(settings={"window": tokens * 1.5}) == set()
+    assert missed(settings={"window": tokens}) == compact
+    assert missed(models=[{"window": tokens}]) == compact
+    assert missed(settings={"window": 1000}, usage_per_call={"input_tokens": 900}) == compact

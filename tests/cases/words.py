@@ -1,7 +1,7 @@
 """Which words of a case are known: those that are played, and those that are waited for."""
 
 from cases import not_yet
-from cases.registry import OPS, PROPERTIES, UnknownWordError
+from cases.registry import OPS, PROPERTIES, Adapter, UnknownWordError
 
 
 def check_vocabulary(case):
@@ -16,12 +16,12 @@ def check_vocabulary(case):
 def is_known(op, word):
     """Whether an op understands an input or setting, or waits for a capability that will."""
     kind, _, name = word.partition(":")
-    _, takes, settings = OPS.get(op, (None, (), ()))
+    known_by = OPS.get(op, Adapter(None))
     known = {
         "op": name in OPS,
-        "form": name == "anthropic",
-        "input": name.partition(":")[0] in takes,
-        "setting": name in settings,
+        "form": name in known_by.forms,
+        "input": name.partition(":")[0] in known_by.takes,
+        "setting": name in known_by.settings,
         "usage": name in ("anthropic", "langchain"),
     }
     is_waited = word in not_yet.known_words()

@@ -1,10 +1,9 @@
 """Ops that play a conversation through the agent loop."""
 
-from itertools import pairwise
-
-from cases.kit import kit
+from cases.observed import projected_tokens
+from cases.properties.prefixes import prefix_breaks
 from cases.registry import UnknownWordError, adapter
-from cases.stage import Stage
+from cases.stage import SETTINGS, Stage
 
 _TURN = {"user", "model", "model_by_name", "tool_results"}
 
@@ -12,7 +11,7 @@ _TURN = {"user", "model", "model_by_name", "tool_results"}
 @adapter(
     "request_sequence",
     takes=("system", "tools", "tools_per_request", "turns", "volatile_sources", "transport"),
-    settings=("cache_ttl", "max_tokens"),
+    settings=SETTINGS,
 )
 def request_sequence(case, folder):
     """Play the turns; each model call is one recorded request."""
@@ -22,7 +21,7 @@ def request_sequence(case, folder):
 @adapter(
     "agent_run",
     takes=("system", "tools", "turns", "history", "models", "usage_per_call", "usage_script"),
-    settings=("cache_ttl", "max_tokens"),
+    settings=SETTINGS,
 )
 def agent_run(case, folder):
     """The same, with history loaded first and usage as the case reports it."""
@@ -36,7 +35,7 @@ def agent_run(case, folder):
 @adapter(
     "privacy",
     takes=("system", "tools", "turns", "secrets"),
-    settings=("cache_ttl",),
+    settings=SETTINGS,
 )
 def privacy(case, folder):
     """Play the turns over a store on disk, or, for a private session, over one that leaves none."""
@@ -55,7 +54,8 @@ def _played(stage):
             else:
                 raise UnknownWordError(f"a turn of {sorted(turn)}")
         stage.seen.next_turn = _next_turn(stage)
-        stage.seen.values["prefix_breaks"] = lambda: _breaks(stage.seen)
+        stage.seen.values["prefix_breaks"] = lambda: prefix_breaks(stage.seen)
+        stage.seen.values["context_tokens"] = lambda: projected_tokens(stage.seen)[-1]
         return stage.seen
 
 
@@ -70,8 +70,3 @@ def _next_turn(stage):
         return stage.seen.errors[failed:]
 
     return play
-
-
-def _breaks(seen):
-    kits, bodies = kit(), [one.request for one in seen.sent]
-    return sum(not kits.prefix_extends(one, other) for one, other in pairwise(bodies))

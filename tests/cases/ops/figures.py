@@ -3,11 +3,14 @@
 import json
 from contextlib import closing
 
+from barograph import Policy
 from barograph.audit.explain import list_calls
+from barograph.core.pressure import Gauge
 from barograph.providers.anthropic.response import read_response
 from barograph.providers.anthropic.usage import usage_of, usage_of_langchain
+from barograph.providers.overflow import Refusal, read_refusal
 from barograph.store import SqliteStore
-from cases.observed import Observed
+from cases.observed import Observed, projected_tokens
 from cases.registry import UnknownWordError, adapter
 from cases.stage import START, Stage
 
@@ -16,7 +19,57 @@ from cases.stage import START, Stage
 def measure(case, _folder):
     """Read usage of several providers; None for one whose codec is not there."""
     seen = Observed(case)
-    _tell(seen, [_read(one) for one in case.given["usages"]])
+    usages = [_read(one) for one in case.given["usages"]]
+    _tell(seen, usages)
+    window = case.given.get("window")
+    if window is not None:
+        seen.values["percent_of_window"] = [one and _percent(one, window) for one in usages]
+    return seen
+
+
+def _percent(usage, window):
+    gauge = Gauge(
+        projected_tokens=usage.input_total_tokens,
+        fixed_tokens=0,
+        window_tokens=window,
+        reserve_tokens=0,
+        tokens_per_char=Policy().start_tokens_per_char,
+    )
+    return 100 * gauge.pressure
+
+
+@adapter("estimate", takes=("messages",))
+def estimate(case, folder):
+    """What a request of these messages weighs before the provider has reported anything."""
+    stage = Stage(case, folder)
+    with stage.open():
+        stage.load(case.given["messages"])
+        stage.turn({"model": [_OK]})
+        stage.snapshot()
+        tokens = projected_tokens(stage.seen)[0]
+        stage.seen.values |= {"context_tokens": tokens, "estimated_tokens": tokens}
+        return stage.seen
+
+
+@adapter("classify_error", takes=("errors",))
+def classify_error(case, _folder):
+    """What each error is about. A request that lacks room for its answer only is an overflow too:
+    both leave the same call to be made smaller.
+    """
+    seen = Observed(case)
+    for one in case.given["errors"]:
+        told = read_refusal(
+            Refusal(
+                names=tuple(one.get("names", ())),
+                status=one.get("status"),
+                code=one.get("code"),
+                type=one.get("type"),
+                message=one.get("message") or "",
+                body=one.get("body") or "",
+            )
+        )
+        is_overflow = told.kind in ("overflow", "max_tokens_room")
+        seen.classified.append((one, is_overflow))
     return seen
 
 

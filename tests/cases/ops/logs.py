@@ -9,7 +9,7 @@ from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.store import SqliteStore
 from cases.kit import kit
 from cases.registry import UnknownWordError, adapter
-from cases.stage import Killed, Stage
+from cases.stage import SETTINGS, Killed, Stage
 
 _OK = {"role": "assistant", "content": "ok"}
 
@@ -44,7 +44,7 @@ def resume(case, folder):
         return stage.seen
 
 
-@adapter("rewind", takes=("build", "rewind_to_call"))
+@adapter("rewind", takes=("build", "rewind_to_call"), settings=SETTINGS)
 def rewind(case, folder):
     """Build a thread, then show the agent the history that it had at an earlier call."""
     stage = Stage(case, folder)
@@ -61,7 +61,7 @@ def rewind(case, folder):
         return stage.seen
 
 
-@adapter("fork", takes=("build", "then"))
+@adapter("fork", takes=("build", "then"), settings=SETTINGS)
 def fork(case, folder):
     """Build a thread, then go on from its end in a thread of its own."""
     stage = Stage(case, folder)
@@ -78,7 +78,7 @@ def fork(case, folder):
         return stage.seen
 
 
-@adapter("audit", takes=("build", "ask", "restart_before_ask"))
+@adapter("audit", takes=("build", "ask", "restart_before_ask"), settings=SETTINGS)
 def audit(case, folder):
     """Ask the log for past requests."""
     stage = Stage(case, folder)

@@ -1,7 +1,7 @@
 """A parent and its subagents."""
 
 from cases.registry import UnknownWordError, adapter
-from cases.stage import Stage
+from cases.stage import SETTINGS, Stage
 
 _SUBAGENT = {"type", "call", "user", "model", "tool_results"}
 
@@ -9,7 +9,7 @@ _SUBAGENT = {"type", "call", "user", "model", "tool_results"}
 @adapter(
     "subagent_run",
     takes=("system", "tools", "parent", "subagents", "thread_id", "volatile_sources"),
-    settings=("cache_ttl",),
+    settings=SETTINGS,
 )
 def subagent_run(case, folder):
     """The subagents run inside the parent's tool calls, as agents of their own."""

@@ -164,6 +164,9 @@ def arguments_parse(seen):
         for block in _blocks_in(body):
             if block["type"] == "tool_use" and not isinstance(block["input"], dict):
                 yield f"request {number}: the arguments of {block['id']} are no object"
+        for call in (call for m in body["messages"] for call in m.get("tool_calls", ())):
+            if not isinstance(json.loads(call["function"]["arguments"]), dict):
+                yield f"request {number}: the arguments of {call['id']} are no object"
 
 
 @check

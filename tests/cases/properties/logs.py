@@ -18,6 +18,7 @@ _KINDS = {
     "response": "response_came",
     "error": "call_failed",
     "rewind": "replaced",
+    "prune": "pruned",
 }
 
 

@@ -101,6 +101,12 @@ def recent_rounds_unchanged(seen, n):
                     yield f"request {number}: the result of {block['tool_use_id']} was changed"
 
 
+def prefix_breaks(seen):
+    """How many requests do not begin with the one before."""
+    kits, bodies = kit(), [one.request for one in seen.of()]
+    return sum(not kits.prefix_extends(one, other) for one, other in pairwise(bodies))
+
+
 def _identical(seen, section):
     found = {_section(one.body, section) for one in seen.of()}
     if len(found) > 1:
