@@ -28,6 +28,7 @@ from stage import (
     records,
 )
 
+from barograph.audit.verify import verify_session
 from barograph.core.errors import SecondOwner, SurfaceError, UsageError
 from barograph.core.events import CallFailed
 from barograph.core.policy import Policy
@@ -229,5 +230,7 @@ def test_a_request_that_is_not_the_surface_does_not_leave_under_stop(simulator, 
     assert [e.error for e in logged(store, session) if isinstance(e, CallFailed)] == [
         "SurfaceError"
     ]
+    (finding,) = verify_session(store, session).findings
+    assert finding.what == "The request of call 1 has another message 0 than its log gives."
     # nothing runs any more, so another worker need not wait
     assert store.append(session, logged(store, session)[:1], after=store.last_seq(session))

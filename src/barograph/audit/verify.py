@@ -63,7 +63,8 @@ class Verification(Struct, frozen=True, kw_only=True):
         session: the session.
         events: events that were read.
         calls: calls that were planned.
-        requests: requests that left, attempts counted one by one.
+        requests: requests that left or, under the policy to stop, were about to; attempts counted
+            one by one.
         observed: those whose bytes the HTTP layer showed us.
         exact: those whose exact bytes come back with the recorded hash.
         derived: those that the events alone give, as canonical JSON.
@@ -246,7 +247,8 @@ class _Verifier:
             self._find(
                 "mismatch_at_send",
                 request,
-                f"Call {call} left with another {_place(where)} than its log gives.",
+                # it left, unless the policy was to stop it
+                f"The request of call {call} has another {_place(where)} than its log gives.",
                 "Find what edits requests after Barograph: it must be the last middleware.",
             )
         segments = request.surface.segments
