@@ -44,8 +44,9 @@ def test_invariant_12_a_second_writer_in_mid_turn_is_refused_and_changes_nothing
     two.session.catch_up(at=two.at)
     state = two.session.state
 
-    with pytest.raises(SequenceConflict, match="is held by another writer"):
+    with pytest.raises(SequenceConflict, match="is held by another writer") as refused:
         two.call(say="me too")
+    assert "share one `Barograph` object" in refused.value.next_step
 
     assert list(store.read("s1")) == before
     assert two.session.state is state

@@ -76,7 +76,8 @@ def held_elsewhere(session: str, *, host: str, pid: int, until: float) -> Sequen
         "a turn is under way there.",
         next_step=(
             "Nothing was written; call again when that turn has ended, or end that process. "
-            "It is held for longer if the turn goes on."
+            "It is held for longer if the turn goes on. Agents of one process must share one "
+            "`Barograph` object."
         ),
         session=session,
         host=host,
