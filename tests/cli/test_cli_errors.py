@@ -2,6 +2,9 @@
 
 import json
 import sqlite3
+import subprocess
+import sys
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -29,6 +32,24 @@ def test_an_unknown_session(run, command):
     first, second = result.stderr.splitlines()
     assert first == "Error: No session 'nope' in this store."
     assert "barograph sessions" in second
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("args", [("why", "latest"), ("show", "latest", "--call", "1", "--raw")])
+def test_a_full_disk_behind_stdout_is_one_clear_line(recorded, args):
+    program = [sys.executable, "-c", "from barograph.cli import main; main()"]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [*program, *args, "--store", str(recorded)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 4
+    first, second = ended.stderr.splitlines()
+    assert first.startswith("Error: The output could not be written: ")
+    assert second == "Make room, or send the output to another place."
 
 
 @pytest.mark.parametrize("command", READERS)

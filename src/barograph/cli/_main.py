@@ -1,5 +1,9 @@
 """The `barograph` command: finds its subcommands, and turns errors into exit codes."""
 
+import errno
+import os
+import sys
+from contextlib import suppress
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -7,11 +11,12 @@ from typing import Any
 import click
 
 import barograph
-from barograph.cli._errors import exit_code_of, report
+from barograph.cli._errors import REFUSED, exit_code_of, report
 from barograph.cli._help import ExamplesFirst
 from barograph.core.errors import BarographError, UsageError
 
 _PACKAGE = "barograph.cli"
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 class _Commands(ExamplesFirst, click.Group):
@@ -39,10 +44,20 @@ class _Commands(ExamplesFirst, click.Group):
         """Run a command; the one place where an error becomes an exit code."""
         as_json = bool(ctx.obj["json"])
         try:
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            finally:
+                if sys.stdout is not None:
+                    sys.stdout.flush()
         except BarographError as error:
             report(error, as_json=as_json)
             ctx.exit(exit_code_of(error))
+        except OSError as error:
+            if error.errno not in _FULL:  # a closed pipe is no error, and click ends it so
+                raise
+            _give_stdout_up()
+            report(_unwritten(error), as_json=as_json)
+            ctx.exit(REFUSED)
         except click.UsageError as error:
             if not as_json:
                 raise
@@ -53,6 +68,19 @@ class _Commands(ExamplesFirst, click.Group):
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(130)
+
+
+def _unwritten(error: OSError) -> BarographError:
+    return BarographError(
+        f"The output could not be written: {error}.",
+        next_step="Make room, or send the output to another place.",
+    )
+
+
+def _give_stdout_up() -> None:
+    """Let what still waits for stdout go nowhere, else Python fails over it once more at exit."""
+    with suppress(OSError, ValueError):  # a stream that is no file has nothing to fail over
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.command(
