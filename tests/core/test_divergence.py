@@ -114,9 +114,10 @@ def test_a_header_that_comes_back_finds_its_older_entry(talk):
     verdict = last(talk)
 
     # what call 3 wrote was still there, and is longer than what call 4 wrote with fewer tools
-    assert verdict.cause == "held"
+    assert verdict.cause == "tools_changed"
     assert verdict.compared_with == 4
     assert verdict.read_tokens == verdict.expected_tokens
+    assert verdict.lost_tokens == 0
 
 
 def test_another_system_prompt(talk):

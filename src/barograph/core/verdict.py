@@ -2,9 +2,9 @@
 
 **Theory of operation.** A call is compared with the call before it on the same agent path. What
 that one left in the cache is what this one could have read, had nothing changed; if it read that
-much, the cache *held*. Else the cause is looked for in the order of certainty: our own bytes (a
-difference inside the cached prefix, a missing marker, an entry out of every marker's reach), then
-the clock, then nothing is left but the provider.
+much under the same header, the cache *held*. Else the cause is looked for in the order of
+certainty: our own bytes (a difference inside the cached prefix, a missing marker, an entry out of
+every marker's reach), then the clock, then nothing is left but the provider.
 
 **Invariants.** A partial read is never called held. Tokens that were not reported are unknown, not
 zero. No remedy is offered for a cause that is less than inferred.
@@ -175,17 +175,33 @@ def _find_cause(
     if before is None:
         return _Found(cause="cold_start", evidence="proven")
     expected, read = _expected_tokens(before, after), _read_tokens(after)
+    is_expired = after.plan.at - before.plan.at > TTL_SECONDS[_ttl(before)]
     if read is not None and expected is not None and read >= expected and read > 0:
+        switched = _switched(codec, before, after, changes)
+        if switched is not None:
+            return _diverged(before, switched, changes, is_expired=is_expired)
         return _Found(cause="held", evidence="reported")
     if expected == 0:
         return _nothing_cached(before, facts)
-    is_expired = after.plan.at - before.plan.at > TTL_SECONDS[_ttl(before)]
     divergence = find_divergence(codec, before, after)
     if divergence is not None:
         return _diverged(before, divergence, changes, is_expired=is_expired)
     return _by_markers(before, after, facts, is_expired=is_expired) or _by_elimination(
         is_expired=is_expired, is_known=expected is not None and read is not None
     )
+
+
+def _switched(
+    codec: Codec, before: Sent, after: Sent, changes: Sequence[Change]
+) -> Divergence | None:
+    """The difference before the messages, if there is one: then all that was read is older.
+
+    Under a longer header that may be as much as the call before left under its own.
+    """
+    if not any(isinstance(event, HeaderSet) for _, event in changes):
+        return None
+    divergence = find_divergence(codec, before, after)
+    return None if divergence is None or divergence.level == "messages" else divergence
 
 
 def _by_markers(before: Sent, after: Sent, facts: ModelFacts, *, is_expired: bool) -> _Found | None:
