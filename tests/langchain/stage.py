@@ -12,7 +12,7 @@ from barograph.audit.limits import reuse_ceilings
 from barograph.audit.score import _prompts, broken_requests, most_breakpoints
 from barograph.audit.verify import verify_session
 from barograph.core.canonical import canonical_json
-from barograph.core.events import RequestSent, SessionOpened
+from barograph.core.events import Replaced, RequestSent, SessionOpened
 from barograph.core.readback import read_requests
 from barograph.langchain import Barograph
 from barograph.providers.registry import codec_named
@@ -120,3 +120,25 @@ def prove_sound(store, session, exchanges):
 
 def records(store, session):
     return [event for event in logged(store, session) if isinstance(event, RequestSent)]
+
+
+def turns(count, first=0):
+    """Replies of whole turns, each with a tool call and an answer of its own."""
+    return [
+        reply
+        for turn in range(first, first + count)
+        for reply in (looking(f"t{turn}"), Reply(content=f"Answer {turn}."))
+    ]
+
+
+def replaced(store, session):
+    return [(e.cause, e.planned) for e in logged(store, session) if isinstance(e, Replaced)]
+
+
+def sent_texts(exchange):
+    """What a request says, in order: texts, calls and results in short."""
+    return [
+        block.get("text") or block.get("id") or block.get("tool_use_id")
+        for message in json.loads(exchange.request)["messages"]
+        for block in message["content"]
+    ]

@@ -1,7 +1,5 @@
 """Histories that wait for a person, that have a hole, or that come by every way of calling."""
 
-import json
-
 import pytest
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import (
@@ -22,39 +20,20 @@ from stage import (
     looking,
     prove,
     prove_sound,
+    replaced,
+    sent_texts,
+    turns,
 )
 
-from barograph.core.events import Replaced, ResponseCame, ToolBegan
+from barograph.core.events import ResponseCame, ToolBegan
 from barograph.langchain import Barograph
 from barograph.simulator import Reply
 
 DONE = Reply(content="Done.")
 
 
-def turns(count, first=0):
-    """Replies of whole turns, each with a tool call and an answer of its own."""
-    return [
-        reply
-        for turn in range(first, first + count)
-        for reply in (looking(f"t{turn}"), Reply(content=f"Answer {turn}."))
-    ]
-
-
-def replaced(store, session):
-    return [(e.cause, e.planned) for e in logged(store, session) if isinstance(e, Replaced)]
-
-
 def repairs(store, session):
     return [e for e in logged(store, session) if getattr(e, "origin", "") == "repair"]
-
-
-def sent_texts(exchange):
-    """What a request says, in order: texts, calls and results in short."""
-    return [
-        block.get("text") or block.get("id") or block.get("tool_use_id")
-        for message in json.loads(exchange.request)["messages"]
-        for block in message["content"]
-    ]
 
 
 def _run(agent, mode, text, session):

@@ -24,34 +24,15 @@ from stage import (
     looking,
     prove,
     prove_sound,
+    replaced,
+    sent_texts,
+    turns,
 )
 
-from barograph.core.events import Replaced, ResponseCame
+from barograph.core.events import ResponseCame
 from barograph.simulator import Reply
 
 DONE = Reply(content="Done.")
-
-
-def turns(count, first=0):
-    """Replies of whole turns, each with a tool call and an answer of its own."""
-    return [
-        reply
-        for turn in range(first, first + count)
-        for reply in (looking(f"t{turn}"), Reply(content=f"Answer {turn}."))
-    ]
-
-
-def replaced(store, session):
-    return [(e.cause, e.planned) for e in logged(store, session) if isinstance(e, Replaced)]
-
-
-def sent_texts(exchange):
-    """What a request says, in order: texts, calls and results in short."""
-    return [
-        block.get("text") or block.get("id") or block.get("tool_use_id")
-        for message in json.loads(exchange.request)["messages"]
-        for block in message["content"]
-    ]
 
 
 def _plain(message):
