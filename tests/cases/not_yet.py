@@ -45,8 +45,8 @@ _RELIEVED = _words(
 NOT_YET = (
     Capability(
         "compact",
-        "no span gives way to a summary, and no archive is written",
-        "barograph.core.compaction",
+        "spans give way to summaries; the adapters that show it to a case are not written",
+        "",
         blocks=_words("op:compact op:compact_both op:compact_repeat"),
         touches=_words("compact:missed"),
         properties=_words(

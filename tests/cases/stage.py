@@ -24,7 +24,7 @@ from barograph.core.state import restore
 from barograph.core.surface import Entry
 from barograph.langchain import Barograph
 from barograph.langchain.messages import write_message
-from barograph.langchain.tools import READ_ORIGINAL
+from barograph.langchain.tools import RECALL
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.store import open_store
 from cases.observed import Observed, read_log
@@ -101,7 +101,7 @@ class OfferedTools(AgentMiddleware):
 
     def wrap_model_call(self, request, handler):
         self._stage.now += 1
-        own = [tool for tool in request.tools if tool is READ_ORIGINAL]
+        own = [tool for tool in request.tools if tool in RECALL]
         return handler(request.override(tools=[*self._offered(), *own]))
 
 

@@ -149,7 +149,9 @@ def test_an_input_is_taken_in_exactly_the_phases_of_the_table(phase, kind):
 def test_a_session_opens_with_who_wrote_it_and_in_which_form():
     opened, _ = Machine().give(SessionStarted(at=3.0, session="s", made_by="test 1"))
     assert opened == [
-        SessionOpened(at=3.0, session="s", made_by="test 1", policy="balanced", renderer="anthropic/1")
+        SessionOpened(
+            at=3.0, session="s", made_by="test 1", policy="balanced", renderer="anthropic/1"
+        )
     ]
 
 
