@@ -87,7 +87,7 @@ OWN = {
     "ConfigChanged.knob": "the knob",
     "ConfigChanged.before": "its value until now, as JSON text",
     "ConfigChanged.after": "its value from here on, as JSON text",
-    "ArchiveFailed.reason": "what the store said",
+    "ArchiveMissed.reason": "what the store said",
     "Nudged.text": "the text as sent",
     "Usage.read_tokens": "tokens read from the cache",
     "Usage.write_5m_tokens": "tokens written with the short lifetime",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from barograph import PolicyError
 from barograph.core.events import (
-    ArchiveFailed,
+    ArchiveMissed,
     AttemptFailed,
     CallFailed,
     CallPlanned,
@@ -260,7 +260,7 @@ _NOISE = [
     ),
     CallFailed(**HERE, call=9, error="E", status=429, message=""),
     FrameComposed(**HERE, turn=1, parts=(Text("frame"),)),
-    ArchiveFailed(**HERE, reason="locked"),
+    ArchiveMissed(**HERE, reason="locked"),
     ToolBegan(**HERE, call_id="x", name="look", arguments="{}"),
     StoreGap(
         at=0.0,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from barograph.core.events import (
-    ArchiveFailed,
+    ArchiveMissed,
     AttemptFailed,
     CallFailed,
     Compacted,
@@ -103,7 +103,7 @@ def _happened(seq: int, event: Event, models: dict[str, str]) -> Entry | None:
             models[event.path] = event.model
         case Replaced():
             path, what, pieces = event.path, _replaced(event), _pieces(event.parts)
-        case Compacted() | Pruned() | ArchiveFailed():
+        case Compacted() | Pruned() | ArchiveMissed():
             path, what = event.path, _folded(event)
             pieces = _pieces(event.parts) if isinstance(event, Compacted) else ()
         case MessageLeftOut():
@@ -123,7 +123,7 @@ def _happened(seq: int, event: Event, models: dict[str, str]) -> Entry | None:
     return Entry(seq=seq, at=event.at, path=path, what=what, pieces=pieces)
 
 
-def _folded(event: Compacted | Pruned | ArchiveFailed) -> str:
+def _folded(event: Compacted | Pruned | ArchiveMissed) -> str:
     if isinstance(event, Compacted):
         return f"compacted ({event.cause}): {len(event.shadows)} entries gave way to a summary:"
     if isinstance(event, Pruned):

@@ -101,6 +101,7 @@ class Send(Struct, frozen=True):
 class Archive(Struct, frozen=True):
     """Make a searchable copy of these messages of a path before the fold that hides them."""
 
+    at: float
     path: str
     seqs: tuple[int, ...]
 
@@ -165,7 +166,7 @@ class Engine:
     def _relieved(self, work: Work, given: CallWanted, gauge: Gauge) -> Send:
         """Compact what must be, by a summary if it can be had; then plan the call."""
         plan = plan_compaction(work, given.path, self.policy, gauge)
-        if plan is None:
+        if plan is None or not given.folds:
             return self._plan(work, given, gauge)
         if given.summarises and self.policy.summary == "model":
             return self._ask(work, given, plan, ())
@@ -204,7 +205,7 @@ class Engine:
         wanted = replace(given.wanted, at=given.at)
         gauge = measure(work, wanted, self.policy)
         plan = plan_compaction(work, asked.path, self.policy, gauge)
-        if plan is None:  # the policy is another one since it was asked for
+        if plan is None or not wanted.folds:
             return (self._plan(work, wanted, gauge),)
         told = read_summary(given, asked, work.state.fold.seq, most_chars=plan.budget_chars)
         if not told.narrative and len(told.failures) < TRIES:
@@ -344,7 +345,7 @@ def _archives(before: State, events: Sequence[Event]) -> Iterator[Archive]:
             known = before.surface(event.path).entries
             hidden = set(event.shadows)
             entries = [entry for entry in known if entry.seq in hidden and not entry.hides]
-            yield Archive(event.path, tuple(entry.seq for entry in entries))
+            yield Archive(event.at, event.path, tuple(entry.seq for entry in entries))
 
 
 def _answer(work: Work, given: Answered, *, ends_turn: bool) -> None:

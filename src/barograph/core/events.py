@@ -503,7 +503,7 @@ class StoreGap(_Event, frozen=True, kw_only=True, tag="store_gap"):
     calls: int
 
 
-class ArchiveFailed(_Event, frozen=True, kw_only=True, tag="archive_failed"):
+class ArchiveMissed(_Event, frozen=True, kw_only=True, tag="archive_missed"):
     """The searchable copy of what a compaction hides could not be made; the log has it all."""
 
     path: str
@@ -550,7 +550,7 @@ Event: TypeAlias = (
     | ConfigChanged
     | FrameComposed
     | StoreGap
-    | ArchiveFailed
+    | ArchiveMissed
     | Nudged
     | Steered
 )

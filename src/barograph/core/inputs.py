@@ -38,6 +38,7 @@ class CallWanted(Struct, frozen=True, kw_only=True):
         reserve_tokens: room that the answer may take.
         window_tokens: what the model takes, where the adapter knows better than the table.
         summarises: whether the adapter can send one more call, to ask for a summary.
+        folds: whether anything may be folded for it; not while the log cannot be written.
     """
 
     at: float
@@ -51,6 +52,7 @@ class CallWanted(Struct, frozen=True, kw_only=True):
     reserve_tokens: int = 0
     window_tokens: int | None = None
     summarises: bool = False
+    folds: bool = True
 
 
 class CompactWanted(Struct, frozen=True, kw_only=True):

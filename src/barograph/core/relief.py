@@ -36,7 +36,7 @@ from barograph.core.work import Work
 def relieve(work: Work, given: CallWanted, policy: Policy) -> Gauge:
     """Measure the request that is wanted and give the relief that is due; the gauge after it."""
     look = _Look(work, given, policy)
-    if not policy.prunes:
+    if not policy.prunes or not given.folds:
         return look.gauge
     cause = look.due()
     stubs = look.stubs() if cause else ()

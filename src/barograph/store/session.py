@@ -14,9 +14,18 @@ import logging
 from collections.abc import Sequence
 from threading import RLock
 
-from barograph.core.engine import Append, Engine, Send
-from barograph.core.errors import LogCorrupt, SequenceConflict, StoreError, SurfaceError
+from msgspec.structs import replace
+
+from barograph.core.engine import Append, Archive, Engine, Send
+from barograph.core.errors import (
+    ArchiveFailed,
+    LogCorrupt,
+    SequenceConflict,
+    StoreError,
+    SurfaceError,
+)
 from barograph.core.events import (
+    ArchiveMissed,
     CallFailed,
     CallPlanned,
     Compacted,
@@ -27,8 +36,17 @@ from barograph.core.events import (
     StoreGap,
     TurnEnded,
 )
-from barograph.core.inputs import BodyLeft, CallWanted, Header, Input, SessionStarted
+from barograph.core.inputs import (
+    Answered,
+    BodyLeft,
+    CallWanted,
+    Header,
+    Input,
+    Refused,
+    SessionStarted,
+)
 from barograph.core.state import State, learn, restore
+from barograph.store.archive import archive_messages
 from barograph.store.backlog import Backlog
 from barograph.store.lease import Lease, new_holder
 from barograph.store.originals import read_original
@@ -58,6 +76,7 @@ class Session:
     Attributes:
         renewals: how often this object started over from a log that it had not written itself.
         failed_appends: how often the store did not take events.
+        failed_archives: how often what a fold hides was not copied to where it is searched.
     """
 
     def __init__(self, store: Store, session: str, engine: Engine, *, made_by: str) -> None:
@@ -65,6 +84,7 @@ class Session:
         self.engine = engine
         self.renewals = 0
         self.failed_appends = 0
+        self.failed_archives = 0
         self._made_by = made_by
         self._store = store
         self._state = State()
@@ -201,7 +221,7 @@ class Session:
     def want(self, wanted: CallWanted) -> tuple[Send, bool]:
         """Ask for the surface of the next call; the flag says that history was rewritten for it."""
         with self._lock:
-            events, send = self._step(wanted)
+            events, send = self._step(self._allowed(wanted))
         if send is None:
             raise AssertionError(wanted)  # the engine answers every wanted call
         return send, any(isinstance(event, _REWRITES) for event in events)
@@ -224,6 +244,8 @@ class Session:
     def take(self, given: Input) -> Send | None:
         """Log what happened otherwise; what to send, where a refused call is tried once more."""
         with self._lock:
+            if isinstance(given, Answered | Refused) and given.wanted is not None:
+                given = replace(given, wanted=self._allowed(given.wanted))
             return self._step(given)[1]
 
     @property
@@ -241,28 +263,56 @@ class Session:
         """Write what was proposed, or nothing.
 
         Raises:
+            ArchiveFailed: what it hides could not be copied to where it is searched.
             SequenceConflict: another writer holds the session, or went on with it.
             StoreError: the store did not take it.
         """
         with self._lock:
+            hidden = [seq for e in events if isinstance(e, Compacted) for seq in e.shadows]
+            archive_messages(self._store, self.id, [q for q in hidden if q <= self._stored_seq])
             self._append(events)
             self._state = state
             self.renewals += 1  # what adapters showed last is not what comes next
 
     def _step(self, given: Input) -> tuple[Sequence[Event], Send | None]:
         state, effects = self.engine.step(self._state, given)
-        events: Sequence[Event] = ()
+        events: list[Event] = []
+        missed: list[Event] = []
         send = None
         for effect in effects:
-            if isinstance(effect, Append):
-                events = effect.events
-            elif isinstance(effect, Send):
-                send = effect
+            match effect:
+                case Archive():
+                    missed += self._archive(effect)
+                case Append():
+                    events += effect.events
+                case Send():
+                    send = effect
+        for event in missed:
+            events.append(event)
+            state = learn(self.engine.codec, state, state.fold.seq + 1, event)
         self._turns.follow(given, sent=send.plan.path if send else None)
         if events:
             state = self._commit(events, state)
         self._state = state
         return events, send
+
+    def _allowed(self, wanted: CallWanted) -> CallWanted:
+        """What is wanted, without folds while the store is down: what is not kept stays in sight."""
+        return replace(wanted, folds=wanted.folds and not self._backlog)
+
+    def _archive(self, effect: Archive) -> list[Event]:
+        """Copy what a fold will hide to where it is searched; the event that says that it failed.
+
+        What came with this very step is not in the log yet. A search copies it when it is asked.
+        """
+        known = [seq for seq in effect.seqs if seq <= self._stored_seq]
+        try:
+            archive_messages(self._store, self.id, known)
+        except ArchiveFailed as error:
+            self.failed_archives += 1
+            _log.error("barograph: %s is compacted all the same: %s", effect.path, error)
+            return [ArchiveMissed(at=effect.at, path=effect.path, reason=error.what)]
+        return []
 
     def _commit(self, events: Sequence[Event], state: State) -> State:
         """Write events; the state after them is what they led to, and what a gap adds to it."""
