@@ -160,6 +160,7 @@ class DirectDriver:
                 header=self._header,
                 messages=tuple(new),
                 known=self._known,
+                reserve_tokens=MAX_TOKENS,
             )
         )
         self._sent, self._known = len(self._history), send.seen

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from barograph.audit.drivers import Agent, DirectDriver, Driver, Mode
+from barograph.audit.drivers import MAX_TOKENS, Agent, DirectDriver, Driver, Mode
 from barograph.audit.filler import synthesise
 from barograph.audit.nesting import Troupe
 from barograph.audit.readback import ReadRequest, hash_canonical, read_back_elsewhere
@@ -29,7 +30,9 @@ from barograph.audit.score import (
     most_breakpoints,
     price_exchanges,
 )
+from barograph.audit.windows import window_of
 from barograph.core.canonical import hash_body
+from barograph.core.model import ModelFacts
 from barograph.core.policy import Policy
 from barograph.providers.anthropic.models import facts_of
 from barograph.simulator import Reply, SimulatedProvider, Simulator, TokenRule
@@ -44,6 +47,10 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
 
     Attributes:
         model: the model every call names, whatever the recording says.
+        policy: how the sessions are governed. No model is there to sum up: where it compacts, the
+            summaries are computed from the log alone.
+        window_tokens: the model's window, for the policy and for the provider; None for its own.
+        window_share: instead of that, a share of each recording's largest history (`windows`).
         mode: how the client is called; `direct` leaves client and HTTP out.
         rewrites: whether the recorded harness's rewrites are applied or undone.
         clock: `frozen`, so that nothing expires, or `recorded`.
@@ -54,7 +61,9 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
     """
 
     model: str = "claude-opus-4-8"
-    policy: Policy = Policy()
+    policy: Policy = Policy(name="off")
+    window_tokens: int | None = None
+    window_share: float | None = None
     mode: Mode = "invoke"
     rewrites: Rewrites = "apply"
     clock: Literal["frozen", "recorded"] = "frozen"
@@ -69,6 +78,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
 
     Attributes:
         calls: calls of the recording.
+        window_tokens: the window that was kept to; None for the model's own.
         rejected: requests that the provider refused.
         planned_breaks: requests that do not begin with the previous one where the recording
             rewrote its history and the log names it.
@@ -80,6 +90,7 @@ class Replayed(Struct, frozen=True, kw_only=True):
 
     file: str
     calls: int
+    window_tokens: int | None
     rejected: int
     tokens: Tokens
     costs: tuple[Cost, ...]
@@ -102,6 +113,7 @@ def replay_file(
         UsageError: the file is not a recorded session.
     """
     recording = read_recording(path, rewrites=options.rewrites)
+    options = _with_window(options, recording)
     began = time.perf_counter()
     with _place(options.store) as place:
         store = open_store(place)
@@ -139,6 +151,7 @@ def total_of(replayed: Sequence[Replayed]) -> Replayed:
     return Replayed(
         file="total",
         calls=added("calls"),
+        window_tokens=None,
         rejected=added("rejected"),
         tokens=tokens,
         costs=costs,
@@ -151,6 +164,27 @@ def total_of(replayed: Sequence[Replayed]) -> Replayed:
         wall_seconds=sum(one.wall_seconds for one in replayed),
         synthesised={},
     )
+
+
+def _with_window(options: ReplayOptions, recording: Recording) -> ReplayOptions:
+    """The options for one recording: its window known, and kept to by the policy."""
+    window = options.window_tokens
+    if options.window_share is not None:
+        window = window_of(
+            recording,
+            synthesise(recording),
+            _rule(recording, options),
+            share=options.window_share,
+            reserve_tokens=MAX_TOKENS,
+        )
+    policy = replace(options.policy, window_tokens=window, summary="digest")
+    return replace(options, window_tokens=window, policy=policy)
+
+
+def _rule(recording: Recording, options: ReplayOptions) -> TokenRule:
+    if options.recorded_tokens and recording.tokens_per_char:
+        return TokenRule(tokens_per_1000_chars=round(recording.tokens_per_char * 1000))
+    return TokenRule()
 
 
 @contextmanager
@@ -198,14 +232,18 @@ class Played(NamedTuple):
 def _provider(
     recording: Recording, options: ReplayOptions
 ) -> Iterator[tuple[SimulatedProvider, str]]:
-    rule = TokenRule()
-    if options.recorded_tokens and recording.tokens_per_char:
-        rule = TokenRule(tokens_per_1000_chars=round(recording.tokens_per_char * 1000))
+    rule = _rule(recording, options)
+
+    def facts(model: str) -> ModelFacts:
+        window = options.window_tokens
+        known = facts_of(model)
+        return known if window is None else replace(known, window_tokens=window)
+
     folder = options.record_dir / recording.name if options.record_dir else None
     if options.mode == "direct":
-        yield SimulatedProvider(rule=rule, record_dir=folder), ""
+        yield SimulatedProvider(rule=rule, record_dir=folder, facts=facts), ""
         return
-    with Simulator(rule=rule, record_dir=folder) as simulator:
+    with Simulator(rule=rule, record_dir=folder, facts=facts) as simulator:
         yield simulator.provider, simulator.url
 
 
@@ -265,6 +303,7 @@ def _result(
     return Replayed(
         file=recording.name,
         calls=len(recording.calls),
+        window_tokens=options.window_tokens,
         rejected=sum(exchange.status != _OK for exchange in exchanges),
         tokens=count_tokens(exchanges, facts.minimum_tokens),
         costs=tuple(price_exchanges(exchanges, price, facts) for price in prices),

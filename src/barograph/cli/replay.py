@@ -36,6 +36,25 @@ class _PriceType(click.ParamType["Price"]):
         return Price(write_ratio=write, read_ratio=read)
 
 
+class _WindowType(click.ParamType["int | str"]):
+    """A number of tokens, or `f` and a share of the largest history of a recording."""
+
+    name = "TOKENS|fSHARE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> "int | str":
+        """A whole number above 0, or f with a number above 0."""
+        text = str(value)
+        try:
+            number = float(text[1:]) if text.startswith("f") else int(text)
+        except ValueError:
+            self.fail(f"{text!r} is neither a number of tokens nor, as f0.6, a share.", param, ctx)
+        if not 0 < number < float("inf"):
+            self.fail(f"{text!r} is out of range: it must be above 0.", param, ctx)
+        return text if text.startswith("f") else int(number)
+
+
 @click.command(
     cls=BarographCommand,
     examples=(
@@ -58,9 +77,9 @@ class _PriceType(click.ParamType["Price"]):
 )
 @click.option(
     "--window",
-    type=click.IntRange(min=1),
-    metavar="TOKENS",
-    help="The window to keep to; by default the model's.",
+    type=_WindowType(),
+    help="The window to keep to, in tokens or, as f0.6, as a share of the largest history. "
+    "By default the model's.",
 )
 @click.option(
     "--price",
@@ -132,9 +151,13 @@ def _options(given: dict[str, Any]) -> "ReplayOptions":
     from barograph.audit.replay import ReplayOptions
     from barograph.core.policy import Policy
 
+    window = given["window"]
+    share = isinstance(window, str)
     return ReplayOptions(
         model=given["model"],
-        policy=Policy(name=given["policy"], window_tokens=given["window"]),
+        policy=Policy(name=given["policy"]),
+        window_tokens=None if share else window,
+        window_share=float(window[1:]) if share else None,
         mode="direct" if given["direct"] else given["mode"],
         rewrites=given["rewrites"],
         clock=given["clock"],
@@ -185,6 +208,7 @@ def _row(one: "Replayed") -> dict[str, Any]:
     return {
         "file": one.file,
         "calls": one.calls,
+        "window_tokens": one.window_tokens,
         "rejected": one.rejected,
         "input_total_tokens": tokens.input_total_tokens,
         "read_tokens": tokens.read_tokens,

@@ -297,7 +297,7 @@ class Session:
         return events, send
 
     def _allowed(self, wanted: CallWanted) -> CallWanted:
-        """What is wanted, without folds while the store is down: what is not kept stays in sight."""
+        """What is wanted, without folds while the store is down: what is not kept stays shown."""
         return replace(wanted, folds=wanted.folds and not self._backlog)
 
     def _archive(self, effect: Archive) -> list[Event]:
