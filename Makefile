@@ -40,6 +40,7 @@ bench: $(READY)
 	-$(BIN)/python bench/space.py
 	$(BIN)/python bench/stubs.py
 	$(BIN)/python bench/relief.py
+	$(BIN)/python bench/digest.py
 	$(BIN)/python bench/projection.py
 	@if [ -n "$$BAROGRAPH_CORPUS" ]; then set -x; \
 	  $(BIN)/barograph replay "$$BAROGRAPH_CORPUS" --price 1.25,0.1 --price 1.25,0.05 --price 1.25,0.025 ; \

@@ -231,7 +231,7 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
         case MessageSeen():
             parts = surface.entries[-1].parts
             path = _seen(path, seq, event, parts)
-            notes = take_notes(seq, event.origin, parts)
+            notes = take_notes(seq, event.role, event.origin, parts)
             replies = path.replies + (event.role == "assistant")
             path = replace(path, notes=path.notes.extended(notes), replies=replies)
             candidate = candidate_of(codec, surface, replies)
