@@ -26,7 +26,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from barograph.core.cuts import Pairing
-from barograph.core.digest import write_digest
+from barograph.core.digest import NARRATIVE_RATIO, write_digest
 from barograph.core.events import CompactCause, Compacted, SummaryAsked
 from barograph.core.inputs import Answered, CallWanted, Refused
 from barograph.core.parts import Parts, Text, calls_in
@@ -38,6 +38,9 @@ from barograph.core.work import Work
 
 TRIES: Final = 2
 """How often a model is asked for a summary before the digest stands alone."""
+
+_HEADING_CHARS: Final = 100
+"""Room for what stands above a narrative."""
 
 _LEAST_CHARS: Final = 2_000
 """A shorter run is not worth a summary."""
@@ -67,6 +70,12 @@ class Plan(Struct, frozen=True, kw_only=True):
     spans: tuple[Span, ...]
     budget_chars: int
     gauge: Gauge
+
+    @property
+    def narrative_chars(self) -> int:
+        """How long a narrative may be: its share of the last summary, less a heading."""
+        share = int(NARRATIVE_RATIO * (self.budget_chars // len(self.spans)))
+        return max(0, share - _HEADING_CHARS)
 
 
 class Told(Struct, frozen=True, kw_only=True):

@@ -34,11 +34,14 @@ from barograph.core.texts import (
     superseded,
 )
 
+NARRATIVE_RATIO: Final = 0.40
+"""Of the budget, the most that is the narrative's, heading included."""
+
 # Of the budget, what each section is sure of.
 _SHARES: Final = {
     "pinned": 0.20,
     "rules": 0.25,
-    "narrative": 0.40,
+    "narrative": NARRATIVE_RATIO,
     "said": 0.25,
     "plan": 0.05,
     "files": 0.08,
@@ -93,8 +96,7 @@ def write_digest(notes: Sequence[Note], *, budget_chars: int, narrative: str = "
     Args:
         notes: notes of the original messages of a span, in their order.
         budget_chars: the most characters it may have; less than `LEAST_CHARS` counts as that.
-        narrative: what a model wrote about the span; at most two fifths of the budget
-            are its.
+        narrative: what a model wrote about the span; it is cut to `NARRATIVE_RATIO`.
     """
     page = _Page(max(budget_chars, LEAST_CHARS))
     says = DIGEST_SAYS if budget_chars >= _SAYS_FROM_CHARS else ""

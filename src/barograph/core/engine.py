@@ -183,7 +183,7 @@ class Engine:
         """Plan the call that asks for a summary of what is to be hidden."""
         path = work.state.path(given.path)
         by = f"{given.path}/{SUMMARY}#{path.summaries + 1}"
-        directive = summarise(plan.budget_chars // 2)
+        directive = summarise(plan.narrative_chars)
         asked = SummaryAsked(
             at=given.at,
             path=given.path,
@@ -207,7 +207,7 @@ class Engine:
         plan = plan_compaction(work, asked.path, self.policy, gauge)
         if plan is None or not wanted.folds:
             return (self._plan(work, wanted, gauge),)
-        told = read_summary(given, asked, work.state.fold.seq, most_chars=plan.budget_chars)
+        told = read_summary(given, asked, work.state.fold.seq, most_chars=plan.narrative_chars)
         if not told.narrative and len(told.failures) < TRIES:
             return (self._ask(work, wanted, plan, told.failures),)
         return (self._plan(work, wanted, carry_out(work, wanted, plan, told)),)
