@@ -176,9 +176,12 @@ def _call(call_id: str | None, name: str, arguments: object) -> ToolCall:
 
 
 def _part_of(block: dict[str, Any]) -> Part:
-    bare = {k: v for k, v in block.items() if k not in ("cache_control", "index")}
-    if bare.get("type") == "text":
-        bare = {k: v for k, v in bare.items() if k in ("type", "text", "citations")}
+    if block.get("type") == "text":
+        if not block.get("citations"):
+            return Text(block["text"])  # by far the most: no need of its JSON
+        bare = {k: v for k, v in block.items() if k in ("type", "text", "citations")}
+    else:
+        bare = {k: v for k, v in block.items() if k not in ("cache_control", "index")}
     return part_of(bare, dump_json(bare).decode("utf-8", "replace"))
 
 

@@ -216,6 +216,8 @@ def _is_sendable_object(arguments: str) -> bool:
     value = parse_json(arguments, deepest=_DEEPEST_ARGUMENTS)
     if not isinstance(value, dict):
         return False
+    if arguments.isascii() and "\\u" not in arguments:
+        return True  # nothing here can stand for a lone surrogate
     spelled = json.dumps(value, ensure_ascii=False)
     return clean_text(spelled) == spelled
 
