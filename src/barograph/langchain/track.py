@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from anthropic.resources.messages import Messages
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, SystemMessage
 from langgraph.constants import TAG_NOSTREAM
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,8 +16,9 @@ from barograph.core.canonical import dump_json
 from barograph.core.engine import Send
 from barograph.core.events import HeaderSet, Ttl
 from barograph.core.inputs import CallWanted, Header
+from barograph.core.parts import Parts
 from barograph.core.readback import derive_body
-from barograph.core.surface import marks_on
+from barograph.core.surface import Entry, marks_on
 from barograph.langchain.header import Tools, definitions_in, mark_last_tool, read_tools
 from barograph.langchain.messages import (
     check_marker,
@@ -33,7 +34,10 @@ _KNOWS_DIAGNOSTICS: Final = "diagnostics" in signature(Messages.create).paramete
 
 
 _content_of: Final = attrgetter("content")
-"""Asked of every message at every call, where a loop of our own would take twice as long."""
+"""Asked of many messages at once, where a loop of our own would take twice as long."""
+
+_WATCHED_MESSAGES: Final = 100
+"""As many of the newest are asked for their content at every call; all are when a turn begins."""
 
 
 class Prepared(Struct, frozen=True):
@@ -72,6 +76,8 @@ class Track:
         self._contents: list[Any] = []
         self._seen = 0
         self._lines: list[BaseMessage] = []
+        self._marked: dict[int, tuple[Entry, dict[int, Ttl], BaseMessage]] = {}
+        self._system: tuple[str, Parts] | None = None
         self._tools: Tools | None = None
         self._renewals = session.renewals
 
@@ -99,7 +105,7 @@ class Track:
             self._given, self._contents, self._seen, self._lines = [], [], 0, []
         is_known = self._is_known(messages)
         arrivals = [read_message(m) for m in messages[len(self._given) if is_known else 0 :]]
-        system, markers = read_system(request.system_message)
+        system, markers = self._read_system(request.system_message)
         tools = self._read_tools(request.tools)
         settings = dict(request.model_settings)
         # whoever asks for it gets it from us, with the id that the log has
@@ -107,7 +113,7 @@ class Track:
         markers += check_marker({"cache_control": settings.pop("cache_control", None)}, "the call")
         header = Header(
             model=request.model.model,
-            system=self.session.engine.codec.sendable(system),
+            system=system,
             tools=tools.definitions if tools.ordered else "",
         )
         wanted = CallWanted(
@@ -135,10 +141,18 @@ class Track:
     def _is_known(self, messages: Sequence[BaseMessage]) -> bool:
         """Whether this history begins with the last one, as it was then.
 
-        What we hold are the caller's own objects: they are equal to themselves, whatever they say.
+        A message that was taken out, put in or exchanged is seen at every call. But what we hold
+        are the caller's own objects, equal to themselves whatever they say: one that got another
+        content in its place is seen at the next call if it is among the newest
+        `_WATCHED_MESSAGES`, and else when the next turn begins. To ask all of them in each round
+        would cost more than all else that grows with a history.
         """
-        begins = messages[: len(self._given)]
-        return begins == self._given and list(map(_content_of, begins)) == self._contents
+        known = len(self._given)
+        begins = messages[:known]
+        if begins != self._given:
+            return False
+        asked = max(0, known - _WATCHED_MESSAGES) if _goes_on(messages[known:]) else 0
+        return list(map(_content_of, begins[asked:])) == self._contents[asked:]
 
     def prepare_again(self, prepared: Prepared, send: Send) -> Prepared:
         """The same call in another form, for one more attempt or after a summary."""
@@ -183,6 +197,16 @@ class Track:
             at=at, path=prepared.path, header=header, body=codec.join_body(body), observed=False
         )
 
+    def _read_system(self, message: SystemMessage | None) -> tuple[Parts, int]:
+        """What may be sent of the system message, and the markers taken off it."""
+        content = message.content if message is not None else ""
+        if self._system is not None and isinstance(content, str) and content == self._system[0]:
+            return self._system[1], 0  # a string has no markers
+        read, markers = read_system(message)
+        parts = self.session.engine.codec.sendable(read)
+        self._system = (content, parts) if isinstance(content, str) else None
+        return parts, markers
+
     def _read_tools(self, given: Sequence[Any]) -> Tools:
         if self._tools is None or not self._tools.are(given):
             surfaces = self.session.state.fold.surfaces
@@ -202,8 +226,8 @@ class Track:
     def _marked_lines(self, send: Send) -> list[BaseMessage]:
         """The canonical messages, with copies where a marker stands.
 
-        The canonical ones are ours alone: the framework's objects are never touched, and those that
-        carry a marker are not kept.
+        The canonical ones are ours alone: the framework's objects are never touched. Those that
+        carry a marker are kept for one call: a marker often stays where it was.
         """
         lines = self._lines_of(send)
         marks: dict[int, dict[int, Ttl]] = {}
@@ -214,8 +238,15 @@ class Track:
                 while part and surface.segments[part - 1].entry == entry:
                     part -= 1
                 marks.setdefault(entry, {})[mark.block - part] = mark.ttl
+        marked = {}
         for entry, on_parts in marks.items():
-            lines[entry] = write_message(surface.entries[entry], on_parts)
+            said = surface.entries[entry]
+            before = self._marked.get(entry)
+            if before is None or before[0] is not said or before[1] != on_parts:
+                before = (said, on_parts, write_message(said, on_parts))
+            marked[entry] = before
+            lines[entry] = before[2]
+        self._marked = marked
         return lines
 
 
@@ -231,6 +262,12 @@ def _compares(model: Any) -> bool:
 
 def _marked_tools(tools: Tools, marks: dict[int, Ttl]) -> list[Any]:
     return mark_last_tool(tools, next(iter(marks.values()))) if marks else list(tools.ordered)
+
+
+def _goes_on(new: Sequence[BaseMessage]) -> bool:
+    """Whether these new messages go on with a turn: answers and results, the last one a result."""
+    kinds = [message.type for message in new]
+    return kinds[-1:] == ["tool"] and {"ai", "tool"}.issuperset(kinds)
 
 
 def _says_the_same(one: BaseMessage, other: BaseMessage) -> bool:
