@@ -279,7 +279,7 @@ def test_a_disk_that_became_read_only_is_unavailable(sqlite):
 def test_an_interrupted_append_leaves_nothing_behind(sqlite, monkeypatch):
     sqlite.append("s", [turn(1)], after=0)
     with monkeypatch.context() as patch:
-        patch.setattr("barograph.store.sqlite.highest_call", lambda _: 1 / 0)
+        patch.setattr("barograph.store.sqlite._insert_bodies", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             sqlite.append("s", [turn(2), message(LARGE)], after=1)
     assert sqlite.append("s", [turn(3)], after=1) == 2

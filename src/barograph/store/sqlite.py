@@ -14,9 +14,10 @@ from typing import Any, Final, Literal
 
 from barograph.core.errors import StoreUnavailable, UsageError
 from barograph.core.events import Event
-from barograph.store.codec import Record, decode_record, encode_events, highest_call
+from barograph.store.codec import Record, decode_record, encode_events
 from barograph.store.database import SEQ_BITS, explain, explained_errors, open_database
-from barograph.store.lease import Lease, check_lease
+from barograph.store.ends import FIND, Ends
+from barograph.store.lease import Lease
 from barograph.store.packing import (
     PackedBody,
     PackedEvents,
@@ -29,7 +30,6 @@ from barograph.store.packing import (
 from barograph.store.protocol import Logged, SessionInfo
 from barograph.store.refusals import (
     check_session_id,
-    conflict,
     gap,
     is_storable,
     names_aside,
@@ -49,15 +49,10 @@ _INSERT_EVENTS: Final = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"
 _READ_BODY: Final = (
     "SELECT CAST(zstd AS INTEGER), CAST(data AS BLOB) FROM bodies WHERE session = ? AND hash = ?"
 )
-_FIND: Final = "SELECT id, last_seq, holder, held_until FROM sessions WHERE session = ?"
 _RELEASE: Final = (
     "UPDATE sessions SET holder = NULL, held_until = 0 WHERE session = ? AND holder = ?"
 )
 _RENAME: Final = "UPDATE sessions SET session = ?, holder = NULL, held_until = 0 WHERE session = ?"
-_ADVANCE: Final = (
-    "UPDATE sessions SET last_at = ?, last_seq = ?, calls = max(calls, ?), holder = ?,"
-    " held_until = ? WHERE id = ?"
-)
 
 
 class SqliteStore:
@@ -88,6 +83,7 @@ class SqliteStore:
         self._wait_seconds: Final = busy_timeout_seconds
         self._lock: Final = threading.Lock()
         self._owner: Final = os.getpid()
+        self._ends: Final = Ends()
         self._connection: sqlite3.Connection | None = open_database(
             self.path, synchronous=synchronous, wait_seconds=busy_timeout_seconds
         )
@@ -107,31 +103,11 @@ class SqliteStore:
         encoded = encode_events(session, events, after=after)
         rows, bodies = pack_events(encoded), pack_bodies(encoded)
         with self._transaction() as connection:
-            row = connection.execute(_FIND, (session,)).fetchone()
-            last: int = row[1] if row else 0
-            if events and row and row[2] is not None:
-                held = Lease(holder=row[2], until=row[3])
-                check_lease(session, held, lease, at=events[-1].at)
-            if last != after:
-                raise conflict(session, after=after, last=last)
-            if not encoded:
-                return last
-            number: int = row[0] if row else _insert_session(connection, session, events[0])
-            _insert_events(connection, (number << SEQ_BITS) + last, rows)
-            _insert_bodies(connection, number, bodies)
-            last += len(encoded)
-            connection.execute(
-                _ADVANCE,
-                (
-                    float(events[-1].at),
-                    last,
-                    highest_call(events),
-                    lease and lease.holder,
-                    lease.until if lease else 0.0,
-                    number,
-                ),
-            )
-        return last
+            number = self._ends.advance(connection, session, events, after=after, lease=lease)
+            if encoded:
+                _insert_events(connection, (number << SEQ_BITS) + after, rows)
+                _insert_bodies(connection, number, bodies)
+        return after + len(encoded)
 
     def read(self, session: str, *, after: int = 0, bodies: bool = True) -> Iterator[Logged]:
         """Events with seq greater than `after`, in order. See `Store.read`.
@@ -172,7 +148,7 @@ class SqliteStore:
             raise unknown_session(session)
         with self._transaction() as connection:
             for name in names_aside(session):
-                if connection.execute(_FIND, (name,)).fetchone() is None:
+                if connection.execute(FIND, (name,)).fetchone() is None:
                     break
             if not connection.execute(_RENAME, (name, session)).rowcount:
                 raise unknown_session(session)
@@ -187,7 +163,7 @@ class SqliteStore:
         if not is_storable(session):
             raise unknown_session(session)
         with self._transaction() as connection:
-            row = connection.execute(_FIND, (session,)).fetchone()
+            row = connection.execute(FIND, (session,)).fetchone()
             if row is None:
                 raise unknown_session(session)
             first = row[0] << SEQ_BITS
@@ -261,7 +237,7 @@ class SqliteStore:
         """Number and last seq of a session."""
         if not is_storable(session):
             return None
-        rows = self._fetch_all(_FIND, (session,))
+        rows = self._fetch_all(FIND, (session,))
         return (rows[0][0], rows[0][1]) if rows else None
 
     def _fetch_all(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
@@ -315,15 +291,6 @@ def _check_settings(path: str | Path, synchronous: str, busy_timeout_seconds: fl
     else:
         return
     raise UsageError(what, next_step=next_step)
-
-
-def _insert_session(connection: sqlite3.Connection, session: str, first: Event) -> int:
-    cursor = connection.execute(
-        "INSERT INTO sessions (session, opened_at, last_at, last_seq, calls)"
-        " VALUES (?, ?, ?, 0, 0)",
-        (session, float(first.at), float(first.at)),
-    )
-    return int(cursor.lastrowid or 0)
 
 
 def _insert_events(connection: sqlite3.Connection, key: int, rows: list[PackedEvents]) -> None:

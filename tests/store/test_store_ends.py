@@ -1,0 +1,81 @@
+"""A writer that remembers its session's number is never wrong about the session."""
+
+from contextlib import closing
+
+import pytest
+from vocabulary import turn
+
+from barograph.core.errors import SequenceConflict
+from barograph.store import SqliteStore
+from barograph.store.lease import Lease, new_holder
+
+
+@pytest.fixture
+def other(path, sqlite):
+    """Another process with the same file."""
+    with closing(SqliteStore(path)) as store:
+        yield store
+
+
+def turns(store, session):
+    return [logged.event.turn for logged in store.read(session)]
+
+
+def test_a_session_that_another_process_deleted_is_begun_anew(sqlite, other):
+    sqlite.append("s", [turn(1)], after=0)
+    other.delete("s")
+
+    with pytest.raises(SequenceConflict):
+        sqlite.append("s", [turn(2)], after=1)
+    assert sqlite.append("s", [turn(3)], after=0) == 1
+    assert turns(other, "s") == [3]
+
+
+def test_a_session_that_was_begun_anew_is_not_taken_for_the_old_one(sqlite, other):
+    sqlite.append("s", [turn(1)], after=0)
+    other.delete("s")
+    other.append("s", [turn(2)], after=0)
+
+    assert sqlite.append("s", [turn(3)], after=1) == 2
+    assert turns(other, "s") == [2, 3]
+
+
+def test_a_session_that_was_set_aside_gets_no_more_events(sqlite, other):
+    sqlite.append("s", [turn(1)], after=0)
+    aside = other.set_aside("s")
+
+    with pytest.raises(SequenceConflict):
+        sqlite.append("s", [turn(2)], after=1)
+    assert sqlite.append("s", [turn(3)], after=0) == 1
+    assert (turns(other, aside), turns(other, "s")) == ([1], [3])
+
+
+def test_a_number_that_was_never_committed_may_be_anothers(sqlite, other, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("barograph.store.sqlite._insert_bodies", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            sqlite.append("s", [turn(1)], after=0)
+    other.append("t", [turn(2)], after=0)
+
+    assert sqlite.append("s", [turn(3)], after=0) == 1
+    assert (turns(other, "s"), turns(other, "t")) == ([3], [2])
+
+
+def test_a_lease_that_another_process_took_meanwhile_is_heeded(sqlite, other):
+    sqlite.append("s", [turn(1)], after=0)
+    mine = Lease(holder=new_holder(), until=100.0)
+    other.append("s", [turn(2, at=50.0)], after=1, lease=mine)
+
+    with pytest.raises(SequenceConflict) as held:
+        sqlite.append("s", [turn(3, at=60.0)], after=2)
+    assert "until" in held.value.ids
+    assert sqlite.append("s", [turn(3, at=100.0)], after=2) == 3
+
+
+def test_more_sessions_than_are_remembered_can_be_written_in_turns(sqlite, monkeypatch):
+    monkeypatch.setattr("barograph.store.ends._KEPT", 2)
+    for after in range(3):
+        for name in "abcd":
+            assert sqlite.append(name, [turn(after)], after=after) == after + 1
+    assert [turns(sqlite, name) for name in "abcd"] == [[0, 1, 2]] * 4
+    assert len(sqlite._ends._numbers) <= 2
