@@ -57,7 +57,7 @@ class Agent:
     ) -> None:
         self.codec = AnthropicCodec()
         self.session = Session.open(
-            store, "s", Engine(self.codec, Policy()), at=1e6, made_by="bench"
+            store, "s", Engine(self.codec, Policy(name="off")), at=1e6, made_by="bench"
         )
         self._say = say
         self._tool_seconds = tool_seconds

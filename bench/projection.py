@@ -91,7 +91,7 @@ def project(recording: Recording) -> Iterator[Projected]:
     """Every call of every agent from its second report on."""
     furnishing = synthesise(recording)
     tools = dump_json(list(furnishing.tools)).decode() if furnishing.tools else ""
-    engine, state = Engine(AnthropicCodec(), Policy()), State()
+    engine, state = Engine(AnthropicCodec(), Policy(name="off")), State()
     histories: dict[str, list[tuple[Incoming, ...]]] = {}
     before: dict[str, int] = {}
     for call in recording.calls:

@@ -124,7 +124,9 @@ def _replay(recording: Recording, store: SqliteStore) -> None:
         ]
         provider.play(agents[track.agent].session, replies)
     troupe = Troupe(
-        recording, agents, lambda agent: DirectDriver.open(agent, store, provider, Policy())
+        recording,
+        agents,
+        lambda agent: DirectDriver.open(agent, store, provider, Policy(name="off")),
     )
     with closing(troupe):
         for call in recording.calls:

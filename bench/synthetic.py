@@ -64,7 +64,7 @@ def synthetic_appends(rounds: int) -> list[Appended]:
     agent = Agent(
         session=SESSION, account=SESSION, model="claude-opus-4-8", system=system, tools=(_TOOL,)
     )
-    driver = DirectDriver.open(agent, tape, provider, Policy())
+    driver = DirectDriver.open(agent, tape, provider, Policy(name="off"))
     for number, call in enumerate(calls):
         driver.play(call, now=1.7e9 + number * _SECONDS_A_ROUND)
         result = calls[number + 1].append[0]["content"][0] if number + 1 < rounds else None
