@@ -62,8 +62,8 @@ NOT_YET = (
     ),
     Capability(
         "recover",
-        "an overflow is told apart from other errors, and nothing is tried again",
-        "barograph.core.policy:recovers",
+        "what is too long is sent once more; the adapter for a rule of a case is not written",
+        "",
         blocks=_words("input:provider_rule input:true_tokens_per_char"),
     ),
     Capability(

@@ -39,7 +39,7 @@ def model_at(url, session, **more):
         model=more.pop("model", MODEL),
         base_url=url,
         api_key=more.pop("account", session),
-        max_tokens=512,
+        max_tokens=more.pop("max_tokens", 512),
         max_retries=more.pop("max_retries", 0),
         default_headers={"x-sim-session": session},
         **more,

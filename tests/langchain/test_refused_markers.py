@@ -8,9 +8,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from stage import agent_at, ask, config, exchanges_of, kinds, logged, looking, model_at
 
 from barograph.audit.verify import verify_session
-from barograph.core.engine import REST_SECONDS
 from barograph.core.events import AttemptFailed, CallPlanned, RequestSent
 from barograph.core.policy import Policy
+from barograph.core.recovery import REST_SECONDS
 from barograph.simulator import Reply, Simulator, Switches
 
 DONE = Reply(content="Done.")

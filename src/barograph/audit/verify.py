@@ -251,10 +251,9 @@ class _Verifier:
                 f"The request of call {call} has another {_place(where)} than its log gives.",
                 "Find what edits requests after Barograph: it must be the last middleware.",
             )
-        segments = request.surface.segments
         for fault in self._pairing_faults(request):
             self._find("unpaired", request, f"Call {call} breaks pairing, {fault}.", _RESTORE)
-        if request.plan.digest != (segments[-1].key.hex() if len(segments) else ""):
+        if request.plan.digest != request.surface.digest:
             self._find(
                 "digest_differs",
                 request,

@@ -19,7 +19,10 @@ A call may need another before it: where history is to be summed up (`core.compa
 answers with the call that asks for the summary, and with the call that was wanted when that one is
 over, however it ended.
 
-**Out of scope.** How full the window is and what is done about it (`relief`, `compaction`).
+**Out of scope.** How full the window is and what is done about it (`relief`, `compaction`); what is
+done about a call that was refused (`recovery`). An answer that ends at the window (stop reason
+`model_context_window_exceeded`) is an answer like others: what there is of it stays, and the next
+request is measured by its usage.
 """
 
 import json
@@ -29,13 +32,11 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from barograph.core.breakpoints import SLOTS, CacheView, plan_breakpoints
+from barograph.core.breakpoints import CacheView, plan_breakpoints
 from barograph.core.compaction import TRIES, Plan, Told, carry_out, plan_compaction, read_summary
 from barograph.core.errors import SurfaceError
 from barograph.core.events import (
-    AttemptFailed,
     Breakpoint,
-    CallFailed,
     CallPlanned,
     Compacted,
     Event,
@@ -65,15 +66,12 @@ from barograph.core.outgoing import record_body, same_json
 from barograph.core.parts import Text, calls_in
 from barograph.core.policy import Policy
 from barograph.core.pressure import Gauge
+from barograph.core.recovery import Again, failed, recover, resting_slots
 from barograph.core.relief import measure, oldest_kept, relieve
 from barograph.core.state import NO_SCOPE, PathState, State, count_header_chars
 from barograph.core.surface import Surface
 from barograph.core.texts import summarise
 from barograph.core.work import Work
-
-REST_SECONDS: Final = 3600.0
-"""How long refused markers are not tried again: a gateway may learn, a session lasts for days."""
-
 
 SUMMARY: Final = "~summary"
 """Name, in an agent path, of calls that ask for a summary; no tool can have it."""
@@ -152,9 +150,11 @@ class Engine:
                 _answer(work, given, ends_turn=not is_summary)
                 send = self._after_summary(work, given)
             case Refused():
-                send = self._try_again(work, given)
-                if not send:
-                    work.log(_failed(work.state.path(given.path), given))
+                again = recover(work, given, self.policy)
+                if again is not None:
+                    send = (self._plan_again(work, again),)
+                else:
+                    work.log(failed(work, given))
                     send = self._after_summary(work, given)
             case ToolStarted():
                 work.log(_began(given))
@@ -212,63 +212,30 @@ class Engine:
             return (self._ask(work, wanted, plan, told.failures),)
         return (self._plan(work, wanted, carry_out(work, wanted, plan, told)),)
 
-    def _try_again(self, work: Work, given: Refused) -> tuple[Send, ...]:
-        """Plan a call once more, without the markers that the provider refused."""
-        path, wanted = work.state.path(given.path), given.wanted
-        plan = path.planned
-        if work.state.asked_by(given.path) is not None:
-            return ()  # the call that was wanted is still to come, and learns it for itself
-        if wanted is None or plan is None or path.retried or self.policy.markers != "auto":
-            return ()
-        fault = self.codec.marker_fault(given.status, given.message)
-        if fault is None or not plan.breakpoints:
-            return ()
-        model = wanted.header.model
-        slots = SLOTS if fault.excess is None else self._resting(work, wanted) + fault.excess
-        work.log(
-            AttemptFailed(
-                at=given.at,
-                path=given.path,
-                call=plan.call,
-                attempt=path.attempt,
-                cause="markers_unsupported" if fault.excess is None else "markers_over_limit",
-                model=model,
-                slots=min(slots, SLOTS),
-                until=given.at + REST_SECONDS,
-                error=given.error,
-                status=given.status,
-                message=given.message,
-            )
-        )
-        wanted = replace(wanted, at=given.at)
-        gauge = relieve(work, wanted, replace(self.policy, name="off"))
-        return (self._plan(work, wanted, gauge, again=plan),)
-
-    def _resting(self, work: Work, given: CallWanted) -> int:
-        """Slots that are not used now, because their markers were refused."""
-        if self.policy.markers == "off":
-            return SLOTS
-        resting = work.state.resting.get(given.header.model)
-        if resting is None or self.policy.markers == "force" or given.at >= resting.until:
-            return 0
-        return resting.slots
+    def _plan_again(self, work: Work, again: Again) -> Send:
+        gauge = measure(work, again.wanted, self.policy)
+        before = work.state.path(again.wanted.path).planned
+        return self._plan(work, again.wanted, gauge, again=before, max_tokens=again.max_tokens)
 
     def _plan(
-        self, work: Work, given: CallWanted, gauge: Gauge, *, again: CallPlanned | None = None
+        self,
+        work: Work,
+        given: CallWanted,
+        gauge: Gauge,
+        *,
+        again: CallPlanned | None = None,
+        max_tokens: int | None = None,
     ) -> Send:
         """Number the call and place its breakpoints; a call planned again keeps its number."""
         path, surface = work.state.path(given.path), work.state.surface(given.path)
         insured = min(work.rewritten or path.insured, len(surface.segments))
         if not path.round and not work.rewritten:
             insured = len(surface.segments)  # a turn begins where this request ends
-        if again is not None:
-            insured = again.insured
-        reserved = given.reserved + self._resting(work, given)
+        reserved = given.reserved + resting_slots(work.state, given, self.policy)
         plan = plan_breakpoints(self._cache_view(work, given, gauge, insured, reserved))
         anchor = plan.anchor
         is_readable = anchor is not None and anchor.is_readable(given.at, surface.images)
-        segments = surface.segments
-        aged_before = oldest_kept(path, self.policy)
+        aged_before = again.aged_before if again else oldest_kept(path, self.policy)
         asks = self.policy.diagnostics
         is_diagnosed = asks == "on" or (asks == "auto" and given.diagnosable)
         planned = CallPlanned(
@@ -278,7 +245,7 @@ class Engine:
             turn=path.turn,
             round=again.round if again else path.round + 1,
             entries=len(surface.entries),
-            digest=segments[-1].key.hex() if len(segments) else "",
+            digest=surface.digest,
             breakpoints=plan.breakpoints,
             expected_read_tokens=anchor.tokens if anchor and is_readable else None,
             insured=insured,
@@ -290,6 +257,7 @@ class Engine:
                 path.pending.at_round(aged_before).stale_chars * gauge.tokens_per_char
             ),
             aged_before=aged_before,
+            max_tokens=max_tokens,
         )
         work.log(planned)
         return Send(planned, surface, len(path.seen))
@@ -377,17 +345,6 @@ def _opened(given: SessionStarted, policy: Policy, codec: Codec) -> Event:
         made_by=given.made_by,
         policy=policy.name,
         renderer=codec.renderer,
-    )
-
-
-def _failed(path: PathState, given: Refused) -> Event:
-    return CallFailed(
-        at=given.at,
-        path=given.path,
-        call=path.planned.call if path.planned else 0,
-        error=given.error,
-        status=given.status,
-        message=given.message,
     )
 
 

@@ -310,6 +310,8 @@ class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):
         projected_tokens: the whole prompt, estimated before it left.
         stale_tokens: of it, what a pass would take off.
         aged_before: number of the reply of the path before which content has aged.
+        max_tokens: what its answer may take, where that was lowered to what is left of the window;
+            None where it is as the caller has it.
     """
 
     path: str
@@ -327,6 +329,7 @@ class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):
     projected_tokens: int = 0
     stale_tokens: int = 0
     aged_before: int = 0
+    max_tokens: int | None = None
 
 
 class Deviation(Struct, frozen=True, kw_only=True):
@@ -395,6 +398,11 @@ class ResponseCame(_Event, frozen=True, kw_only=True, tag="response_came"):
     diagnosis: str | None = None
 
 
+RetryCause: TypeAlias = Literal[
+    "overflow", "output_room", "markers_over_limit", "markers_unsupported"
+]
+
+
 class AttemptFailed(_Event, frozen=True, kw_only=True, tag="attempt_failed"):
     """The provider refused an attempt, and the call is planned and sent once more.
 
@@ -402,36 +410,49 @@ class AttemptFailed(_Event, frozen=True, kw_only=True, tag="attempt_failed"):
 
     Attributes:
         attempt: number of the try that was refused.
-        cause: `markers_over_limit` where there were more markers than the provider takes, somebody
-            else's among them; `markers_unsupported` where it takes none.
+        cause: `overflow` where the request was too long, and a shorter one follows; `output_room`
+            where its answer was given more room than is left, and is given less; and for markers,
+            `markers_over_limit` where there were more than the provider takes, somebody else's
+            among them, `markers_unsupported` where it takes none.
         model: the model that it holds for.
         slots: breakpoint slots that are not used for it.
         until: how long they are not used, in seconds since the epoch.
         error: name of the exception.
         status: HTTP status, or None where there was no response.
         message: what the provider said.
+        window_tokens: the limit of the model that it named; None where it named none.
+        input_tokens: the length of the request that it named; some count only up to the limit.
     """
 
     path: str
     call: int
     attempt: int
-    cause: Literal["markers_over_limit", "markers_unsupported"]
+    cause: RetryCause
     model: str
-    slots: int
-    until: float
+    slots: int = 0
+    until: float = 0.0
     error: str
     status: int | None
     message: str
+    window_tokens: int | None = None
+    input_tokens: int | None = None
 
 
 class CallFailed(_Event, frozen=True, kw_only=True, tag="call_failed"):
-    """The provider, or the way to it, refused the call; the error went on to the caller."""
+    """The provider, or the way to it, refused the call; the error went on to the caller.
+
+    Attributes:
+        window_tokens: the limit of the model, where a request was too long and the error named it.
+        input_tokens: the length of that request, where it named it.
+    """
 
     path: str
     call: int
     error: str
     status: int | None
     message: str
+    window_tokens: int | None = None
+    input_tokens: int | None = None
 
 
 class ToolBegan(_Event, frozen=True, kw_only=True, tag="tool_began"):

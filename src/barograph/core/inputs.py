@@ -102,11 +102,26 @@ class Answered(Struct, frozen=True, kw_only=True):
     wanted: CallWanted | None = None
 
 
+class Overflow(Struct, frozen=True, kw_only=True):
+    """What a provider said of a request that does not fit; None where it named no figure.
+
+    Attributes:
+        window_tokens: the limit of the model.
+        input_tokens: the length of the request; some count only up to the limit.
+        room_tokens: what is left for the answer, where the request itself fits.
+    """
+
+    window_tokens: int | None = None
+    input_tokens: int | None = None
+    room_tokens: int | None = None
+
+
 class Refused(Struct, frozen=True, kw_only=True):
     """The call failed.
 
     `wanted` is what was wanted, its messages aside, for a call that can be tried once more; where
-    the engine does not, the error goes on to the caller.
+    the engine does not, the error goes on to the caller. `overflow` is there where a shorter
+    request, or one with less room for its answer, might be taken.
     """
 
     at: float
@@ -115,6 +130,7 @@ class Refused(Struct, frozen=True, kw_only=True):
     status: int | None
     message: str
     wanted: CallWanted | None = None
+    overflow: Overflow | None = None
 
 
 class ToolStarted(Struct, frozen=True, kw_only=True):

@@ -64,6 +64,11 @@ class Gauge(Struct, frozen=True, kw_only=True):
         return max(1, self.window_tokens - self.reserve_tokens)
 
     @property
+    def fits(self) -> bool:
+        """Whether the prompt is no longer than that."""
+        return self.projected_tokens <= self.usable_tokens
+
+    @property
     def pressure(self) -> float:
         """Projected prompt / usable."""
         return self.projected_tokens / self.usable_tokens

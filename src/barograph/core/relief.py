@@ -16,8 +16,12 @@ On models that bind their thinking to what comes before it, a pass invalidates t
 its first change, so it waits for the end of a turn unless the window forces it, and takes that
 thinking off too.
 
+Where the provider refuses a request as too long, our measure was wrong: `force` takes what has
+aged, cheap or not, and younger content as far as it must.
+
 **Invariants.** A pass is logged before the request that shows it. It takes off tokens by the
-measure that triggered it, or does not run (8). The newest rounds are never touched.
+measure that triggered it, or does not run (8). The newest rounds are not touched unless by force,
+the very newest one never.
 
 **Out of scope.** What may be pruned (`prune`); summaries.
 """
@@ -43,7 +47,21 @@ def relieve(work: Work, given: CallWanted, policy: Policy) -> Gauge:
     if cause is None or not stubs:
         return look.gauge
     work.log(look.as_pass(cause, stubs))
-    return _Look(work, given, policy).gauge
+    return measure(work, given, policy)
+
+
+def force(work: Work, given: CallWanted, policy: Policy) -> Gauge:
+    """Shorten a request that was refused as too long; the gauge after it."""
+    if not policy.prunes:
+        return measure(work, given, policy)
+    replies = work.state.path(given.path).replies
+    for kept in range(min(policy.prune_after_rounds, replies), 0, -1):
+        look = _Look(work, given, policy, kept)
+        stubs = look.stubs() if look.is_enough or kept == 1 else ()
+        if stubs:
+            work.log(look.as_pass("forced", stubs))
+            break
+    return measure(work, given, policy)
 
 
 def measure(work: Work, given: CallWanted, policy: Policy) -> Gauge:
@@ -51,23 +69,28 @@ def measure(work: Work, given: CallWanted, policy: Policy) -> Gauge:
     return _Look(work, given, policy).gauge
 
 
-def oldest_kept(path: PathState, policy: Policy) -> int:
+def oldest_kept(path: PathState, policy: Policy, kept: int | None = None) -> int:
     """The reply of the path before which content has aged, for the call that is wanted now.
 
     Replies and not calls, so that a history that somebody brings along has its age.
     """
-    return path.replies + 1 - policy.prune_after_rounds
+    return path.replies + 1 - (kept or policy.prune_after_rounds)
 
 
 class _Look:
-    """A request before it is planned: what it weighs, and what a pass would change."""
+    """A request before it is planned: what it weighs, and what a pass would change.
 
-    def __init__(self, work: Work, given: CallWanted, policy: Policy) -> None:
+    The newest `kept` rounds have not aged; None takes the policy's number.
+    """
+
+    def __init__(
+        self, work: Work, given: CallWanted, policy: Policy, kept: int | None = None
+    ) -> None:
         self._given, self._policy = given, policy
         self._facts = work.codec.facts_of(given.header.model)
         self._path: PathState = work.state.path(given.path)
         self._surface: Surface = work.state.surface(given.path)
-        self._aged_before = oldest_kept(self._path, policy)
+        self._aged_before = oldest_kept(self._path, policy, kept)
         self._pending: Pending = self._path.pending.at_round(self._aged_before)
         header = given.header
         header_chars = count_header_chars(work.codec, header.system, header.tools)
@@ -77,6 +100,7 @@ class _Look:
         ratio = ratio_of(factors, header.model, start)
         anchor = meter.anchor(chars, segments)
         window = policy.window_tokens or given.window_tokens or self._facts.window_tokens
+        window = min(window, work.state.windows.get(header.model, window))
         self.gauge = Gauge(
             projected_tokens=project_tokens(chars, anchor, factors, header.model, start),
             fixed_tokens=project_tokens(header_chars, meter.fixed, factors, header.model, start),
@@ -90,7 +114,7 @@ class _Look:
         first, gauge = self._pending.first_stale, self.gauge
         if first is None:
             return None
-        if gauge.projected_tokens > gauge.usable_tokens:
+        if not gauge.fits:
             return "forced"
         is_bound = self._path.round and self._facts.binds_thinking
         if is_bound and has_thinking_after(self._surface, first.entry):
@@ -99,6 +123,16 @@ class _Look:
         if gauge.pressure >= self._policy.safety_ratio and self._stale_tokens >= enough:
             return "safety"
         return self._cheap() if self._policy.name == "balanced" else None
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether a pass leaves a request that fits with something to spare.
+
+        One that should have fit and did not is shortened by as much.
+        """
+        gauge, usable = self.gauge, self.gauge.usable_tokens
+        least = min(gauge.projected_tokens, usable) - self._policy.relief_ratio * usable
+        return gauge.projected_tokens - self._stale_tokens <= least
 
     def stubs(self) -> tuple[Stub, ...]:
         """What a pass puts into the places of the stale entries."""

@@ -30,7 +30,6 @@ from barograph.core.events import (
     ToolEnded,
     Ttl,
     TurnBegan,
-    Usage,
 )
 from barograph.core.ingest import unit_key
 from barograph.core.model import Codec, Scope
@@ -134,8 +133,9 @@ class State(Struct, frozen=True):
     """A whole session.
 
     Attributes:
-        resting: the slots that are not used for a model.
+        resting: by model, the slots that are not used.
         factors: tokens of a character, by model.
+        windows: by model, the window that its provider named when a request was too long.
     """
 
     fold: Fold = Fold()
@@ -143,6 +143,7 @@ class State(Struct, frozen=True):
     paths: Mapping[str, PathState] = {}
     resting: Mapping[str, Resting] = {}
     factors: Factors = {}
+    windows: Mapping[str, int] = {}
 
     def path(self, name: str) -> PathState:
         """The state of an agent path; a fresh one before its first event."""
@@ -168,17 +169,16 @@ def learn(codec: Codec, state: State, seq: int, event: Event) -> State:
         return replace(state, fold=fold)
     before = state.path(name)
     after, factors = _learn_path(codec, before, fold.surface(name), seq, event), state.factors
-    if isinstance(event, ResponseCame) and event.usage is not None and after.planned is not None:
-        after, factors = _measured(after, fold.surface(name), event.usage, factors)
+    tokens = _reported(after, event)
+    if tokens is not None:
+        after, factors = _measured(after, fold.surface(name), tokens, factors)
     # calls of several paths overlap, and one that is planned again keeps its number
     calls = max(state.calls, event.call) if isinstance(event, CallPlanned) else state.calls
     paths = state.paths if after is before else {**state.paths, name: after}
     if isinstance(event, SummaryAsked):
         paths = {**paths, event.by: _asked(after)}
-    resting = state.resting
-    if isinstance(event, AttemptFailed):
-        resting = {**resting, event.model: Resting(event.slots, event.until)}
-    return State(fold, calls, paths, resting, factors)
+    state = replace(state, fold=fold, calls=calls, paths=paths, factors=factors)
+    return _refused(state, event) if isinstance(event, AttemptFailed | CallFailed) else state
 
 
 def _asked(path: PathState) -> PathState:
@@ -189,6 +189,20 @@ def _asked(path: PathState) -> PathState:
         scope=path.scope,
         header_chars=path.header_chars,
     )
+
+
+def _refused(state: State, event: AttemptFailed | CallFailed) -> State:
+    """With what a refusal tells of the model, whatever the path that asked it."""
+    resting, windows = state.resting, state.windows
+    header = state.surface(event.path).header
+    model = header.model if header is not None else ""
+    if isinstance(event, AttemptFailed):
+        model = event.model
+        if event.slots:
+            resting = {**resting, model: Resting(event.slots, event.until)}
+    if event.window_tokens is not None:
+        windows = {**windows, model: event.window_tokens}
+    return replace(state, resting=resting, windows=windows)
 
 
 def restore(codec: Codec, events: Iterable[tuple[int, Event]]) -> State:
@@ -376,13 +390,27 @@ def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) 
     return replace(path, ledger=path.ledger.extended(entries))
 
 
+def _reported(path: PathState, event: Event) -> int | None:
+    """What the provider says of the length of a request.
+
+    A refusal that names no more than was projected may have counted up to the limit only.
+    """
+    plan = path.planned
+    if plan is None:
+        return None
+    if isinstance(event, ResponseCame):
+        return event.usage.input_total_tokens if event.usage is not None else None
+    tokens = event.input_tokens if isinstance(event, AttemptFailed | CallFailed) else None
+    return tokens if tokens is not None and tokens > plan.projected_tokens else None
+
+
 def _measured(
-    path: PathState, surface: Surface, usage: Usage, factors: Factors
+    path: PathState, surface: Surface, tokens: int, factors: Factors
 ) -> tuple[PathState, Factors]:
     segments = surface.segments
     last = segments[-1] if len(segments) else None
     report = Count(
-        tokens=usage.input_total_tokens,
+        tokens=tokens,
         chars=path.header_chars + (last.end_chars if last else 0),
         model=surface.header.model if surface.header else "",
         position=len(segments),

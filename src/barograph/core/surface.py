@@ -82,6 +82,11 @@ class Surface(Struct, frozen=True):
     messages: int = 0
     images: int = 0
 
+    @property
+    def digest(self) -> str:
+        """Hash chain over the segments, hex; empty where there are none."""
+        return self.segments[-1].key.hex() if len(self.segments) else ""
+
     def appended(self, codec: Codec, entry: Entry) -> "Surface":
         """This surface with one more entry at its end."""
         before = self.segments[-1] if len(self.segments) else None

@@ -26,6 +26,11 @@ class Work:
         self.state = learn(self.codec, self.state, self.state.fold.seq + 1, event)
         self.events.append(event)
 
+    def adopt(self, trial: "Work") -> None:
+        """Go on from where a trial ended that began here."""
+        self.state = trial.state
+        self.events += trial.events
+
 
 def _well_formed(event: Event) -> Event:
     """The event in text that UTF-8 can carry; file names from Python may hold lone surrogates."""

@@ -15,6 +15,7 @@ from barograph.core.inputs import Answered, Refused, ToolReturned, ToolStarted
 from barograph.core.parts import Parts
 from barograph.langchain.messages import read_message
 from barograph.langchain.places import inside_tool
+from barograph.langchain.refusals import overflow_of
 from barograph.langchain.track import Track
 from barograph.langchain.wire import WATCH, Watch, install
 from barograph.providers.anthropic.usage import usage_of_langchain
@@ -140,6 +141,7 @@ class ModelCall:
         """Log an error; what to send where the call is to be tried once more."""
         status = getattr(error, "status_code", None)
         message = str(error)[:_SHOWN_CHARS]
+        overflow = overflow_of(error, self._prepared.request)
         send = self._note(
             Refused(
                 at=self._clock(),
@@ -148,15 +150,16 @@ class ModelCall:
                 status=status if isinstance(status, int) else None,
                 message=message,
                 wanted=self._prepared.wanted,
+                overflow=overflow,
             )
         )
         if send is not None:
             _log.warning(
-                "barograph: the provider refused the cache markers of %s in session %s, which goes "
-                "on with %d for an hour; Policy(markers='off') places none: %s",
+                "barograph: the provider refused a request of %s in session %s, which goes on %s: "
+                "%s",
                 self._track.path,
                 self._track.session.id,
-                len(send.breakpoints),
+                _in_words(send, is_overflow=overflow is not None),
                 message,
             )
         return send
@@ -249,6 +252,17 @@ def _speak_of(mismatches: tuple[str, ...], track: Track) -> None:
     if not track.is_mismatch_told:
         track.is_mismatch_told = True
         _log.error("barograph: %s", error)
+
+
+def _in_words(send: Send, *, is_overflow: bool) -> str:
+    """How a call goes on that was refused."""
+    if send.plan.max_tokens is not None:
+        return f"with room for an answer of {send.plan.max_tokens} tokens"
+    if is_overflow:
+        return f"with about {send.plan.projected_tokens} tokens, old content folded"
+    return (
+        f"with {len(send.breakpoints)} cache markers for an hour; Policy(markers='off') places none"
+    )
 
 
 def _answer_in(response: Any) -> AIMessage | None:

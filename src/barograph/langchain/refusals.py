@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from barograph.core.canonical import dump_json
-from barograph.providers.overflow import Refusal
+from barograph.core.inputs import Overflow
+from barograph.providers.overflow import Fault, Refusal, read_refusal
 
+_TOO_LONG: Final = frozenset({"overflow", "max_tokens_room", "too_large"})
 _DEEPEST: Final = 5
 _MOST_CHARS: Final = 200_000
 
@@ -35,6 +37,28 @@ def refusal_of(error: BaseException) -> Refusal:
         message="\n".join(messages),
         body=seen.body,
     )
+
+
+def overflow_of(error: BaseException, request: Any) -> Overflow | None:
+    """What a provider said of a request that does not fit; None for another error."""
+    fault = read_refusal(refusal_of(error))
+    if fault.kind not in _TOO_LONG:
+        return None
+    return Overflow(
+        window_tokens=fault.window_tokens,
+        input_tokens=fault.input_tokens,
+        room_tokens=_room(fault, request.model) if fault.kind == "max_tokens_room" else None,
+    )
+
+
+def _room(fault: Fault, model: Any) -> int | None:
+    """What is left of the window; None where it is not known, or less than the model must have."""
+    if fault.window_tokens is None or fault.input_tokens is None:
+        return None
+    room = fault.window_tokens - fault.input_tokens
+    thinking = _of(model, "thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    return room if room > (budget or 0) else None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

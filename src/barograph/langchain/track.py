@@ -164,6 +164,8 @@ class Track:
         marks, settings = send.breakpoints, dict(request.model_settings)
         if send.plan.diagnosed:
             settings["diagnostics"] = {"previous_message_id": send.plan.compared_with}
+        if send.plan.max_tokens is not None:
+            settings["max_tokens"] = send.plan.max_tokens
         is_own = send.plan.path == self.path
         overridden = request.override(
             model=request.model if is_own else _quiet(request.model),
