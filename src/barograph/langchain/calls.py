@@ -159,7 +159,9 @@ class ModelCall:
                 "%s",
                 self._track.path,
                 self._track.session.id,
-                _in_words(send, is_overflow=overflow is not None),
+                "without that summary"
+                if self._prepared.path != self._track.path
+                else _in_words(send, is_overflow=overflow is not None),
                 message,
             )
         return send
