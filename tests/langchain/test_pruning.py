@@ -220,7 +220,7 @@ def test_thinking_that_is_bound_to_its_prefix_is_never_made_invalid(simulator, s
 
 
 def test_a_pass_is_forced_before_a_request_that_does_not_fit(simulator, session, store):
-    tight = Policy(name="fixed", prune_after_rounds=2, window_tokens=14_500, prune_at_ratio=1.0)
+    tight = Policy(name="fixed", prune_after_rounds=2, window_tokens=14_000, prune_at_ratio=1.0)
     run(simulator, session, store, 12, tight)
     assert {event.cause for event in passes_of(store, session)} == {"forced"}
 
