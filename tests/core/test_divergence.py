@@ -281,6 +281,17 @@ def test_no_free_slot_for_a_marker(talk):
     )
 
 
+def test_a_lost_token_costs_more_above_a_price_cliff(talk):
+    talk.model = "claude-haiku-5-5"
+    talk.call(say="word " * 110_000)
+    talk.system += "It is 12:05."
+    talk.call(say="and now?")
+    verdict = last(talk)
+
+    assert verdict.lost_tokens > 100_000
+    assert verdict.break_usd == pytest.approx(verdict.lost_tokens * 5 * (1.25 - 0.1) * 0.1 / 1e6)
+
+
 def test_no_marker_within_reach(talk):
     talk.call(say="hello " + LONG)
     for number in range(30):

@@ -18,6 +18,15 @@ def test_cost_is_each_part_times_its_ratio_and_price():
     assert cost_usd(USAGE, facts) == pytest.approx((plain * 4 + 30 * 20) / 1_000_000)
 
 
+def test_above_a_price_cliff_the_whole_call_costs_more():
+    facts = facts_of("claude-haiku-5-5")  # 0.1 and 0.5 USD a million; above 100 000 tokens 5 times
+    edge = msgspec.structs.replace(USAGE, uncached_tokens=100_000 - 1300)
+    over = msgspec.structs.replace(USAGE, uncached_tokens=100_001 - 1300)
+    plain = 98_700 + 0.1 * 1000 + 1.25 * 200 + 2.0 * 100
+    assert cost_usd(edge, facts) == pytest.approx((plain * 0.1 + 30 * 0.5) / 1_000_000)
+    assert cost_usd(over, facts) == pytest.approx(((plain + 1) * 0.5 + 30 * 2.5) / 1_000_000)
+
+
 def test_a_recording_lets_a_stranger_recompute_marks_prefixes_hits_and_cost(tmp_path):
     folder = tmp_path / "deep" / "recording"
     provider = SimulatedProvider([Reply(content="ok")] * 2, record_dir=folder)

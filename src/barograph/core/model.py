@@ -23,6 +23,9 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
         input_usd: list price of a million plain input tokens.
         output_usd: list price of a million output tokens.
         binds_thinking: whether replayed thinking is valid only after an unchanged prefix.
+        cliff_tokens: input above which each token of the whole request costs more; None where the
+            price of a token does not depend on it.
+        cliff_ratio: how many times the price above it is that below.
         as_of: ISO date the facts were read on.
     """
 
@@ -37,6 +40,14 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
     output_usd: float
     as_of: str
     binds_thinking: bool = False
+    cliff_tokens: int | None = None
+    cliff_ratio: float = 1.0
+
+    def price_ratio(self, input_tokens: int) -> float:
+        """What a token of a request of that size costs, relative to one of a small request."""
+        if self.cliff_tokens is None or input_tokens <= self.cliff_tokens:
+            return 1.0
+        return self.cliff_ratio
 
 
 class WireBlock(Struct, frozen=True):

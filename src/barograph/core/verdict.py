@@ -353,4 +353,5 @@ def _extra_usd(after: Sent, facts: ModelFacts) -> float:
     ratio = 1.0
     if after.plan.breakpoints:
         ratio = facts.write_1h_ratio if _ttl(after) == "1h" else facts.write_5m_ratio
-    return (ratio - facts.read_ratio) * facts.input_usd / _TOKENS_PER_PRICE
+    whole = facts.price_ratio(after.usage.input_total_tokens if after.usage else 0)
+    return whole * (ratio - facts.read_ratio) * facts.input_usd / _TOKENS_PER_PRICE

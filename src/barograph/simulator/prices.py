@@ -21,4 +21,5 @@ def input_equivalents(usage: Usage, facts: ModelFacts) -> float:
 def cost_usd(usage: Usage, facts: ModelFacts) -> float:
     """Cost of a call in USD at list price."""
     input_usd = input_equivalents(usage, facts) * facts.input_usd
-    return (input_usd + usage.output_tokens * facts.output_usd) / _TOKENS_PER_PRICE
+    price_ratio = facts.price_ratio(usage.input_total_tokens)
+    return price_ratio * (input_usd + usage.output_tokens * facts.output_usd) / _TOKENS_PER_PRICE

@@ -19,9 +19,14 @@ _BINDING: Final = frozenset(
 )
 
 
+# The price table: above so many tokens of input, the whole request at so many times the price.
+_CLIFFS: Final = {"claude-haiku-5-5": (100_000, 5.0)}
+
+
 def _row(
     name: str, minimum: int, usd: tuple[float, float], *, read: float = 0.1, window: int = 1_000_000
 ) -> ModelFacts:
+    cliff_tokens, cliff_ratio = _CLIFFS.get(name, (None, 1.0))
     return ModelFacts(
         name=name,
         window_tokens=window,
@@ -31,6 +36,8 @@ def _row(
         output_usd=usd[1],
         as_of=AS_OF,
         binds_thinking=name in _BINDING,
+        cliff_tokens=cliff_tokens,
+        cliff_ratio=cliff_ratio,
     )
 
 
