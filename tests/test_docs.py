@@ -19,7 +19,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from barograph.audit import differences, explain, reading, segments, series, verify
+from barograph.audit import context, differences, explain, reading, segments, series, verify
 from barograph.cli import main
 from barograph.core import (
     breakpoints,
@@ -250,6 +250,11 @@ JSON_STRUCTS = (
     explain.Totals,
     series.SeriesRow,
     series.Figures,
+    context.Composition,
+    context.Threshold,
+    context.KindShare,
+    context.NamedShare,
+    context.LargePiece,
     verdict.Verdict,
     divergence.Divergence,
     verdict.NamedBy,

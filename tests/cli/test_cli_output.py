@@ -32,6 +32,8 @@ ALL = [
     ("why", "latest", "7"),
     ("series", "latest"),
     ("series", "latest", "--csv"),
+    ("context", "latest"),
+    ("context", "latest", "--call", "5"),
     ("diff", "latest", "5", "--full"),
     ("diff", "latest", "2"),
     ("diff", "latest", "6", "1"),

@@ -86,12 +86,7 @@ def read_request(store: Store, session: LoggedSession, call: LoggedCall) -> Requ
     """
     number = call.plan.call
     if call.record_seq is None:
-        raise UnknownCall(
-            f"Call {number} of session {session.session!r} was planned and never left.",
-            next_step="There is no request to show; choose another call.",
-            session=session.session,
-            call=number,
-        )
+        raise never_left(session, call)
     with damage_named(f"Call {number}", session=session.session, call=number):
         for request in read_requests(session.codec, store.read(session.session), call=number):
             if request.seq == call.record_seq:
@@ -99,6 +94,17 @@ def read_request(store: Store, session: LoggedSession, call: LoggedCall) -> Requ
     raise LogCorrupt(
         f"The record of call {number} of session {session.session!r} is gone.",
         next_step="It was deleted or changed while it was read; try again.",
+        session=session.session,
+        call=number,
+    )
+
+
+def never_left(session: LoggedSession, call: LoggedCall) -> UnknownCall:
+    """The error for a call that has no request."""
+    number = call.plan.call
+    return UnknownCall(
+        f"Call {number} of session {session.session!r} was planned and never left.",
+        next_step="There is no request to show; choose another call.",
         session=session.session,
         call=number,
     )

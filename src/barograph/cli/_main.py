@@ -91,6 +91,7 @@ def _give_stdout_up() -> None:
         ("barograph why latest", "every call: what it read from the cache, what it cost"),
         ("barograph why latest 54", "why the cache held or broke on call 54"),
         ("barograph series latest", "every call in a chart and a table"),
+        ("barograph context latest", "what fills the window"),
         ("barograph diff latest 54", "what changed from the call before"),
         ("barograph verify", "prove that every request can be rebuilt to the byte"),
     ),
