@@ -182,7 +182,7 @@ class Stub(Struct, frozen=True, kw_only=True):
     parts: Parts
 
 
-PruneCause: TypeAlias = Literal["rent", "safety", "cold", "forced"]
+PruneCause: TypeAlias = Literal["rent", "safety", "cold", "cliff", "forced"]
 
 
 class Pruned(_Event, frozen=True, kw_only=True, tag="pruned"):
@@ -190,8 +190,8 @@ class Pruned(_Event, frozen=True, kw_only=True, tag="pruned"):
 
     Attributes:
         cause: `rent` where carrying the stale content has cost as much as rewriting what follows
-            it; `safety` where the window fills; `cold` where nothing was cached anyway; `forced`
-            where the request did not fit.
+            it; `safety` where the window fills; `cold` where nothing was cached anyway; `cliff`
+            where a smaller request costs less a token; `forced` where the request did not fit.
         stubs: by entry, in surface order.
         aged_before: number of the reply of the path before which content has aged.
         tokens_before: estimated tokens of the request without the pass.

@@ -8,9 +8,11 @@ when the stale tokens have cost `rent_ratio` times what the pass costs. On recor
 stays within 2.5 % of the cheapest schedule known afterwards, on average, where a share of 60 % of
 the window costs 12 to 16 % more than it (bench/relief.py).
 
-Three things change that. A *cold* cache, since then the pass is free. The *safety* share of the
-window, since relief must come before the window ends: such a pass must take off enough, or it would
-nibble at every call. And what does *not fit* at all.
+Four things change that. A *cold* cache, since then the pass is free. A price *cliff*, above which
+each token of a request costs more, where a pass brings it below. The *safety* share of the window,
+since relief must come before the window ends: such a pass must take off enough, or it would nibble
+at every call; so must one at a cliff, unless the very next call pays for it. And what does *not
+fit* at all.
 
 On models that bind their thinking to what comes before it, a pass invalidates the thinking after
 its first change, so it waits for the end of a turn unless the window forces it, and takes that
@@ -142,7 +144,7 @@ class _Look:
     def as_pass(self, cause: PruneCause, stubs: tuple[Stub, ...]) -> Pruned:
         """The pass, with what it costs and when that is paid back."""
         paid = 0.0 if cause == "cold" else self._price
-        saved = self._read_ratio * self._stale_tokens
+        saved = self._saved_below if cause == "cliff" else self._read_ratio * self._stale_tokens
         return Pruned(
             at=self._given.at,
             path=self._given.path,
@@ -158,8 +160,25 @@ class _Look:
     def _cheap(self) -> PruneCause | None:
         if not self._is_warm:
             return "cold"
+        if self._clears_cliff:
+            return "cliff"
         rent = self._read_ratio * (self._pending.rent_tokens + self._stale_tokens)
         return "rent" if rent >= self._policy.rent_ratio * self._price else None
+
+    @property
+    def _clears_cliff(self) -> bool:
+        cliff, tokens = self._facts.cliff_tokens, self.gauge.projected_tokens
+        if cliff is None or tokens <= cliff:
+            return False
+        is_enough = self._stale_tokens >= self._policy.relief_ratio * cliff
+        pays = self._saved_below >= self._price
+        return self._stale_tokens >= tokens - cliff and (is_enough or pays)
+
+    @property
+    def _saved_below(self) -> float:
+        """What each call costs less below the cliff, in plain input tokens."""
+        spared = (self._facts.cliff_ratio - 1) * self.gauge.projected_tokens
+        return self._read_ratio * (self._stale_tokens + spared)
 
     @property
     def _is_warm(self) -> bool:
