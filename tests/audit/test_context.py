@@ -11,7 +11,7 @@ from barograph.audit.context import compose, last_sent
 from barograph.audit.pieces import KINDS, pieces_of, share_out
 from barograph.audit.reading import read_session
 from barograph.core.errors import UnknownCall
-from barograph.core.events import Compacted, Pruned, Stub
+from barograph.core.events import Compacted, Pruned, Stub, Usage
 from barograph.core.ingest import Incoming
 from barograph.core.parts import Document, Image, Opaque, Text, Thinking, ToolCall, ToolResult
 from barograph.core.policy import Policy
@@ -72,6 +72,19 @@ def test_a_call_whose_usage_is_unknown_has_the_projection(talk):
     assert found.counted == "projected"
     assert found.tokens == talk.session.state.path("main").planned.projected_tokens
     assert sum(kind.tokens for kind in found.kinds) == found.tokens
+
+
+def test_a_report_of_nothing_is_none(talk):
+    talk.call(say="Find it.")
+    logged = read_session(talk.store, talk.name)
+    nothing = Usage(
+        read_tokens=0, write_5m_tokens=0, write_1h_tokens=0, uncached_tokens=0, output_tokens=5
+    )
+    call = replace(logged.last, sent=replace(logged.last.sent, usage=nothing))
+    found = compose(logged, call)
+
+    assert found.counted == "projected"
+    assert found.tokens == call.plan.projected_tokens > 0
 
 
 def test_each_tool_is_counted_by_its_schema_its_calls_and_its_results(talk):
@@ -164,15 +177,15 @@ def test_in_a_pruned_entry_only_what_a_stub_stands_for_is_a_stub():
     beside = Entry(
         1, "assistant", (Text("⟦so⟧"), ToolCall("c1", "read", '{"path":"#1"}')), folded_by=5
     )
-    copied = Entry(3, "tool", (ToolResult("c1", (Text(stub),)),))
+    # what a bounded result names is its own handle, and it is none
+    bounded = Entry(2, "tool", (ToolResult("c1", (Text(stub),)),))
 
     assert kinds_of(beside, pruned) == [
         ("assistant", ""),
         ("arguments", "read"),
         ("stubs", "read"),
     ]
-    # a tool that gives a stub back is read as any other result
-    assert kinds_of(beside, copied)[-1] == ("results", "read")
+    assert kinds_of(beside, bounded)[-1] == ("results", "read")
 
 
 def test_stubs_and_summaries_of_a_session_have_handles_that_read_the_original(talk):
