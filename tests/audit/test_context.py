@@ -11,7 +11,7 @@ from barograph.audit.context import compose, last_sent
 from barograph.audit.pieces import KINDS, pieces_of, share_out
 from barograph.audit.reading import read_session
 from barograph.core.errors import UnknownCall
-from barograph.core.events import Compacted, Pruned, Stub, Usage
+from barograph.core.events import CallFailed, Compacted, Pruned, Stub, Usage
 from barograph.core.ingest import Incoming
 from barograph.core.parts import Document, Image, Opaque, Text, Thinking, ToolCall, ToolResult
 from barograph.core.policy import Policy
@@ -280,6 +280,27 @@ def test_thresholds_are_those_of_the_policy_in_usable_tokens(preset, names):
         assert sizes["prune"] == round(policy.safety_ratio * 950_000)
     if "compact" in sizes:
         assert sizes["compact"] == round(policy.hard_ratio * 950_000)
+
+
+def test_the_window_is_the_one_that_the_provider_named(talk):
+    talk.call(say="hello")
+    talk.call(say="and?", answers=False)
+    talk.log(
+        CallFailed(
+            at=talk.at,
+            path="main",
+            call=2,
+            error="ApiError",
+            status=400,
+            message="prompt is too long",
+            window_tokens=150_000,
+        )
+    )
+    talk.call(say="well?")
+    windows = [composition(talk, call).window_tokens for call in (1, 3)]
+
+    assert windows == [1_000_000, 150_000]
+    assert composition(talk).usable_tokens == 150_000 - 100
 
 
 def test_a_price_cliff_is_a_threshold(talk):

@@ -113,7 +113,7 @@ class Composition(Struct, frozen=True, kw_only=True):
         counted: `reported` by the provider, or `projected` before the request left.
         tokens_per_char: tokens / what the request weighs in characters.
         fixed_tokens: of them, tools and system, which no fold takes off; estimated.
-        window_tokens: what the model takes.
+        window_tokens: what the model takes, as its provider said or the table has it.
         reserve_tokens: room kept for the answer: the request's own limit.
         usable_tokens: the window less the reserve.
         pressure: tokens / usable.
@@ -188,7 +188,7 @@ def compose(session: LoggedSession, call: LoggedCall) -> Composition:
     gauge = Gauge(
         projected_tokens=tokens,
         fixed_tokens=fixed,
-        window_tokens=facts.window_tokens,
+        window_tokens=min(facts.window_tokens, call.window_tokens or facts.window_tokens),
         reserve_tokens=reserve,
         tokens_per_char=ratio,
     )
@@ -203,7 +203,7 @@ def compose(session: LoggedSession, call: LoggedCall) -> Composition:
         counted=counted,
         tokens_per_char=ratio,
         fixed_tokens=fixed,
-        window_tokens=facts.window_tokens,
+        window_tokens=gauge.window_tokens,
         reserve_tokens=reserve,
         usable_tokens=gauge.usable_tokens,
         pressure=gauge.pressure,

@@ -54,6 +54,7 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
         failure: the error; None where the call did not fail.
         before: the last call of the same path that was answered before this one.
         changes: events of this path since then that changed header or history.
+        window_tokens: the model's window, where its provider had named it; else None.
     """
 
     plan: CallPlanned
@@ -65,6 +66,7 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
     failure: CallFailed | None = None
     before: Sent | None = None
     changes: tuple[Change, ...] = ()
+    window_tokens: int | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -293,6 +295,7 @@ class _Reader:
             "sent": sent,
             "before": self._answered.get(event.path),
             "changes": tuple(self._changes.get(event.path, ())),
+            "window_tokens": self.state.windows.get(sent.header.model) if sent.header else None,
         }
 
     def _answer(self, event: ResponseCame) -> None:
