@@ -370,3 +370,15 @@ def test_a_loud_line_says_how_it_goes_on(simulator, session, store, caplog):
     plan = of(CallPlanned, store, session)[-1]
     assert f"with about {plan.projected_tokens} tokens, old content folded" in line
     assert "prompt is too long" in line
+
+
+def test_what_cannot_be_shortened_is_told_part_by_part(simulator, session, store, caplog):
+    simulator.play(session, [DONE])
+    simulator.fault("overflow", session=session, index=0)
+    agent = agent_on(simulator, session, store)
+    with pytest.raises(anthropic.BadRequestError), caplog.at_level(logging.ERROR, "barograph"):
+        agent.invoke(ask("go"), config(session))
+    (line,) = [each.getMessage() for each in caplog.records]
+    assert "cannot be shortened further" in line
+    assert "tools and system take about" in line
+    assert f"barograph context {session}" in line

@@ -164,7 +164,25 @@ class ModelCall:
                 else _in_words(send, is_overflow=overflow is not None),
                 message,
             )
+        elif overflow is not None:
+            self._say_what_does_not_fit()
         return send
+
+    def _say_what_does_not_fit(self) -> None:
+        """Nothing more may be folded: say what is in the way, since the provider only counts."""
+        gauge = self._track.session.gauge(self._prepared.wanted)
+        _log.error(
+            "barograph: the request of %s in session %s does not fit and cannot be shortened "
+            "further: of about %d tokens that are usable, tools and system take about %d, the "
+            "messages about %d. Shorten what is largest in `barograph context %s`, or choose a "
+            "model with a larger window.",
+            self._track.path,
+            self._track.session.id,
+            gauge.usable_tokens,
+            gauge.fixed_tokens,
+            gauge.projected_tokens - gauge.fixed_tokens,
+            self._track.session.id,
+        )
 
 
 class ToolRun:

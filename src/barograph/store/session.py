@@ -45,7 +45,10 @@ from barograph.core.inputs import (
     Refused,
     SessionStarted,
 )
+from barograph.core.pressure import Gauge
+from barograph.core.relief import measure
 from barograph.core.state import State, learn, restore
+from barograph.core.work import Work
 from barograph.store.archive import archive_messages
 from barograph.store.backlog import Backlog
 from barograph.store.lease import Lease, new_holder
@@ -247,6 +250,12 @@ class Session:
             if isinstance(given, Answered | Refused) and given.wanted is not None:
                 given = replace(given, wanted=self._allowed(given.wanted))
             return self._step(given)[1]
+
+    def gauge(self, wanted: CallWanted) -> Gauge:
+        """What the next request of that path weighs as it stands."""
+        with self._lock:
+            work = Work(self.engine.codec, self._state)
+            return measure(work, wanted, self.engine.policy)
 
     @property
     def is_running(self) -> bool:
