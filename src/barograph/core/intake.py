@@ -124,7 +124,8 @@ def _entries_after(state: State, path: str, matched: int) -> list[Entry]:
     seen, entries = state.path(path).seen, state.surface(path).entries
     last_kept = seen[matched - 1].seq if matched else 0
     start = len(entries)
-    while start and entries[start - 1].seq > last_kept:
+    # a summary stands where the messages stood that it hides, and not where it was logged
+    while start and max(entries[start - 1].hides, default=entries[start - 1].seq) > last_kept:
         start -= 1
     return entries.span(start)
 
