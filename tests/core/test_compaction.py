@@ -3,12 +3,13 @@
 import pytest
 from histories import Call, Say, Trip, Work
 
-from barograph.core.compaction import find_spans, narrative_in
+from barograph.core.compaction import narrative_in
 from barograph.core.cuts import Pairing
 from barograph.core.errors import PolicyError
 from barograph.core.events import Compacted, MessageSeen
 from barograph.core.parts import Text, ToolCall
 from barograph.core.policy import Policy
+from barograph.core.spans import find_spans
 
 OFTEN = Policy(
     name="bound-once",

@@ -25,13 +25,15 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from barograph.core.cuts import Pairing
 from barograph.core.digest import NARRATIVE_RATIO, write_digest
-from barograph.core.events import CompactCause, Compacted, SummaryAsked
+from barograph.core.events import CompactCause, Compacted, Stub, SummaryAsked
 from barograph.core.inputs import Answered, CallWanted, Refused
+from barograph.core.model import Codec
 from barograph.core.parts import Parts, Text, calls_in
 from barograph.core.policy import Policy
 from barograph.core.pressure import Gauge
+from barograph.core.prune import drop_thinking
+from barograph.core.spans import Span, chars_of, find_spans, part_spans
 from barograph.core.surface import Entry, Surface
 from barograph.core.texts import NARRATIVE_CLOSES, NARRATIVE_OPENS
 from barograph.core.work import Work
@@ -42,18 +44,11 @@ TRIES: Final = 2
 _HEADING_CHARS: Final = 100
 """Room for what stands above a narrative."""
 
-_LEAST_CHARS: Final = 2_000
-"""A shorter run is not worth a summary."""
+_LEAST_NARRATIVE_CHARS: Final = 200
+"""Where there is room for less, a model is not asked."""
 
 _DIGEST_SHARE: Final = 4
 """A summary takes at most one in so many of the characters that it stands for."""
-
-
-class Span(Struct, frozen=True):
-    """Entries from `start` up to, and without, `stop`."""
-
-    start: int
-    stop: int
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -62,12 +57,14 @@ class Plan(Struct, frozen=True, kw_only=True):
     Attributes:
         cause: why.
         spans: what it hides, in surface order: before the current request, and after it.
+        told: how many of them a model is asked about; 0 where none is asked.
         budget_chars: how long the summaries may be, together.
         gauge: the request without it.
     """
 
     cause: CompactCause
     spans: tuple[Span, ...]
+    told: int = 0
     budget_chars: int
     gauge: Gauge
 
@@ -109,7 +106,7 @@ def plan_compaction(
         goal_tokens = allowed_tokens
     excess_tokens = gauge.projected_tokens - goal_tokens + allowed_tokens
     spans = find_spans(surface, excess_chars=excess_tokens / gauge.tokens_per_char)
-    hidden = sum(_chars_of(surface, span) for span in spans)
+    hidden = sum(chars_of(surface, span) for span in spans)
     left_tokens = gauge.projected_tokens - hidden * gauge.tokens_per_char
     room_tokens = min(allowed_tokens, 0.9 * (gauge.usable_tokens - left_tokens))
     budget = max(0, min(hidden // _DIGEST_SHARE, int(room_tokens / gauge.tokens_per_char)))
@@ -120,21 +117,26 @@ def plan_compaction(
     return Plan(cause=cause, spans=spans, budget_chars=budget, gauge=gauge)
 
 
-def find_spans(surface: Surface, *, excess_chars: float) -> tuple[Span, ...]:
-    """The oldest runs that may be hidden, together so many characters long if they can be."""
-    entries = surface.entries.span()
-    cuts = Pairing().cuts(entries)
-    first, last = _request(entries)
-    newest = _newest_round(entries, last)
-    spans: list[Span] = []
-    for start, stop in ((0, first), (last + 1, newest)):
-        span = _oldest(surface, [cut for cut in cuts if start <= cut <= stop], excess_chars)
-        if span is not None:
-            spans.append(span)
-            excess_chars -= _chars_of(surface, span)
-        if excess_chars <= 0:
-            break
-    return tuple(spans)
+def plan_question(work: Work, path: str, plan: Plan) -> Plan | None:
+    """The same compaction with a summary by a model; None where one cannot be had.
+
+    A model is told of what one request can show. Of the rest there is what the log has.
+    """
+    spans, told = part_spans(work.state.surface(path), plan.spans, plan.gauge)
+    asking = replace(plan, spans=spans, told=told)
+    return asking if told and asking.narrative_chars >= _LEAST_NARRATIVE_CHARS else None
+
+
+def plan_asked(asked: SummaryAsked, gauge: Gauge) -> Plan:
+    """The compaction that a summary was asked for, whatever was learned of the window since."""
+    spans = tuple(map(Span, asked.starts, asked.stops))
+    return Plan(
+        cause=asked.cause,
+        spans=spans,
+        told=sum(span.stop <= asked.entries for span in spans),
+        budget_chars=asked.budget_chars,
+        gauge=gauge,
+    )
 
 
 def carry_out(work: Work, given: CallWanted, plan: Plan, told: Told) -> Gauge:
@@ -142,14 +144,15 @@ def carry_out(work: Work, given: CallWanted, plan: Plan, told: Told) -> Gauge:
     surface = work.state.surface(given.path)
     runs = [surface.entries.span(span.start, span.stop) for span in plan.spans]
     gauge = plan.gauge
+    teller = runs[plan.told - 1] if plan.told else runs[-1]
     for run in runs:
-        is_last = run is runs[-1]
-        narrative = told.narrative if is_last else ""
+        is_told = run is teller
+        narrative = told.narrative if is_told else ""
         budget = plan.budget_chars // len(runs)
         event = _compacted(
             work, given, plan, run, write_summary(work, given.path, run, narrative, budget)
         )
-        if is_last:
+        if is_told:
             event = replace(event, narrated_by=told.seq, failures=told.failures)
         gauge = replace(gauge, projected_tokens=event.tokens_after)
         plan = replace(plan, gauge=gauge)
@@ -215,9 +218,13 @@ def _compacted(
 ) -> Compacted:
     surface, gauge = work.state.surface(given.path), plan.gauge
     start = surface.find_run([entry.seq for entry in run])
-    hidden = _chars_of(surface, Span(start, start + len(run)))
+    hidden = chars_of(surface, Span(start, start + len(run)))
     added = sum(map(work.codec.weigh, parts))
-    after = surface.segments[-1].end_chars - surface.chars_before(start) - hidden
+    stubs: tuple[Stub, ...] = ()
+    if work.codec.facts_of(given.header.model).binds_thinking:
+        stubs = drop_thinking(surface, start + len(run))
+    dropped = _thinking_chars(work.codec, surface, stubs)
+    after = surface.segments[-1].end_chars - surface.chars_before(start) - hidden - dropped
     ratio = gauge.tokens_per_char
     return Compacted(
         at=given.at,
@@ -228,49 +235,17 @@ def _compacted(
         narrated_by=None,
         failures=(),
         tokens_before=gauge.projected_tokens,
-        tokens_after=max(0, gauge.projected_tokens + round((added - hidden) * ratio)),
+        tokens_after=max(0, gauge.projected_tokens + round((added - hidden - dropped) * ratio)),
         rewritten_tokens=round((after + added) * ratio),
+        stubs=stubs,
     )
 
 
-def _oldest(surface: Surface, cuts: Sequence[int], excess_chars: float) -> Span | None:
-    """The shortest run from the first cut on that holds so many characters, else the longest."""
-    if not cuts:
-        return None
-    start = cuts[0]
-    stops = [cut for cut in cuts[1:] if _is_worth_it(surface, Span(start, cut))]
-    long_enough = (cut for cut in stops if _chars_of(surface, Span(start, cut)) >= excess_chars)
-    stop = next(long_enough, stops[-1] if stops else None)
-    return None if stop is None else Span(start, stop)
-
-
-def _is_worth_it(surface: Surface, span: Span) -> bool:
-    """Whether a run holds enough that is not a summary already."""
-    return _chars_of(surface, span) >= _LEAST_CHARS and any(
-        not entry.hides for entry in surface.entries.span(span.start, span.stop)
+def _thinking_chars(codec: Codec, surface: Surface, stubs: Sequence[Stub]) -> int:
+    """What these stubs take off."""
+    kept = {stub.seq: stub.parts for stub in stubs}
+    entries = (entry for entry in surface.entries if entry.seq in kept)
+    return sum(
+        sum(map(codec.weigh, entry.parts)) - sum(map(codec.weigh, kept[entry.seq]))
+        for entry in entries
     )
-
-
-def _chars_of(surface: Surface, span: Span) -> int:
-    end = surface.segments[-1].end_chars if len(surface.segments) else 0
-    stop = surface.chars_before(span.stop) if span.stop < len(surface.entries) else end
-    return stop - surface.chars_before(span.start)
-
-
-def _request(entries: Sequence[Entry]) -> tuple[int, int]:
-    """First and last entry of the current request; 0 and -1 where there is none."""
-    last = len(entries) - 1
-    while last >= 0 and not entries[last].is_request:
-        last -= 1
-    first = max(last, 0)
-    while first and entries[first - 1].is_request:
-        first -= 1
-    return first, last
-
-
-def _newest_round(entries: Sequence[Entry], after: int) -> int:
-    """Index of the model's last answer in this turn; the end where it has not answered yet."""
-    for index in range(len(entries) - 1, after, -1):
-        if entries[index].role == "assistant":
-            return index
-    return len(entries)

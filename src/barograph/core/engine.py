@@ -33,7 +33,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from barograph.core.breakpoints import CacheView, plan_breakpoints
-from barograph.core.compaction import TRIES, Plan, Told, carry_out, plan_compaction, read_summary
+from barograph.core.compaction import (
+    TRIES,
+    Plan,
+    Told,
+    carry_out,
+    plan_asked,
+    plan_compaction,
+    plan_question,
+    read_summary,
+)
 from barograph.core.errors import SurfaceError
 from barograph.core.events import (
     Breakpoint,
@@ -169,7 +178,9 @@ class Engine:
         if plan is None or not given.folds:
             return self._plan(work, given, gauge)
         if given.summarises and self.policy.summary == "model":
-            return self._ask(work, given, plan, ())
+            question = plan_question(work, given.path, plan)
+            if question is not None:
+                return self._ask(work, given, question, ())
         return self._plan(work, given, carry_out(work, given, plan, Told()))
 
     def _compact(self, work: Work, given: CallWanted) -> None:
@@ -188,9 +199,13 @@ class Engine:
             at=given.at,
             path=given.path,
             by=by,
-            entries=plan.spans[-1].stop,
+            entries=plan.spans[plan.told - 1].stop,
             parts=(Text(directive),),
             failures=failures,
+            cause=plan.cause,
+            starts=tuple(span.start for span in plan.spans),
+            stops=tuple(span.stop for span in plan.spans),
+            budget_chars=plan.budget_chars,
         )
         work.log(asked)
         wanted = replace(given, path=by, diagnosable=False)
@@ -204,10 +219,10 @@ class Engine:
             return ()
         wanted = replace(given.wanted, at=given.at)
         gauge = measure(work, wanted, self.policy)
-        plan = plan_compaction(work, asked.path, self.policy, gauge)
-        if plan is None or not wanted.folds:
+        if not wanted.folds:
             return (self._plan(work, wanted, gauge),)
-        told = read_summary(given, asked, work.state.fold.seq, most_chars=plan.narrative_chars)
+        plan = plan_asked(asked, gauge)
+        told = read_summary(given, asked, work.state.fold.seq, most_chars=2 * plan.narrative_chars)
         if not told.narrative and len(told.failures) < TRIES:
             return (self._ask(work, wanted, plan, told.failures),)
         return (self._plan(work, wanted, carry_out(work, wanted, plan, told)),)

@@ -213,6 +213,9 @@ class Pruned(_Event, frozen=True, kw_only=True, tag="pruned"):
     break_even_calls: float | None
 
 
+CompactCause: TypeAlias = Literal["pressure", "forced", "manual"]
+
+
 class SummaryAsked(_Event, frozen=True, kw_only=True, tag="summary_asked"):
     """A model is asked to sum up the beginning of a surface, in a call of its own.
 
@@ -225,6 +228,10 @@ class SummaryAsked(_Event, frozen=True, kw_only=True, tag="summary_asked"):
         entries: number of its surface's entries that the call shows.
         parts: the directive.
         failures: why earlier tries failed.
+        cause: why a compaction is due.
+        starts: of each run that it will hide, the first entry.
+        stops: of each of them, the entry that follows it.
+        budget_chars: how long what stands in their place may be, together.
     """
 
     BODIES = ("parts",)
@@ -234,9 +241,10 @@ class SummaryAsked(_Event, frozen=True, kw_only=True, tag="summary_asked"):
     entries: int
     parts: Parts
     failures: tuple[str, ...] = ()
-
-
-CompactCause: TypeAlias = Literal["pressure", "forced", "manual"]
+    cause: CompactCause = "pressure"
+    starts: tuple[int, ...] = ()
+    stops: tuple[int, ...] = ()
+    budget_chars: int = 0
 
 
 class Compacted(_Event, frozen=True, kw_only=True, tag="compacted"):
@@ -253,9 +261,10 @@ class Compacted(_Event, frozen=True, kw_only=True, tag="compacted"):
         tokens_before: estimated tokens of the request without it.
         tokens_after: the same with it.
         rewritten_tokens: tokens after the first change, which are written to the cache once more.
+        stubs: entries after it without the thinking that is void behind a changed prefix.
     """
 
-    BODIES = ("parts",)
+    BODIES = ("parts", "stubs")
 
     path: str
     cause: CompactCause
@@ -266,6 +275,7 @@ class Compacted(_Event, frozen=True, kw_only=True, tag="compacted"):
     tokens_before: int
     tokens_after: int
     rewritten_tokens: int
+    stubs: tuple[Stub, ...] = ()
 
 
 class HeaderSet(_Event, frozen=True, kw_only=True, tag="header_set"):

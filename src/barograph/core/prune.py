@@ -162,6 +162,14 @@ def make_stubs(surface: Surface, pending: Pending, *, drops_thinking: bool) -> t
     )
 
 
+def drop_thinking(surface: Surface, entry: int) -> tuple[Stub, ...]:
+    """Stubs of that entry and those after it, without the thinking that is replayed in them."""
+    return tuple(
+        Stub(seq=surface.entries[index].seq, parts=parts)
+        for index, parts in _without_thinking(surface, entry, {})
+    )
+
+
 def has_thinking_after(surface: Surface, entry: int) -> bool:
     """Whether the model's thinking is replayed after that entry."""
     return any(_thinks(one) for one in surface.entries.span(entry))

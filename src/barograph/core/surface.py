@@ -155,6 +155,8 @@ class Surface(Struct, frozen=True):
         """This surface with another entry, or none, in the place of those that an event cites."""
         start = self.find_run(event.shadows)
         after = self.entries.span(start + len(event.shadows))
+        if isinstance(event, Compacted):
+            after = _stubbed(after, event)
         if new is not None:
             after = [new, *after]
         faults = Pairing().faults([*self.entries.span(0, start), *after]) if after else []
@@ -301,6 +303,14 @@ class Fold(Struct, frozen=True):
 def _emptied(surface: Surface) -> Surface:
     """The header alone: if that changed too, the next request says so."""
     return Surface(header=surface.header, header_seq=surface.header_seq)
+
+
+def _stubbed(entries: list[Entry], event: Compacted) -> list[Entry]:
+    """The entries after a summary, as it leaves them."""
+    stubs = {stub.seq: stub.parts for stub in event.stubs}
+    return [
+        replace(entry, parts=stubs[entry.seq]) if entry.seq in stubs else entry for entry in entries
+    ]
 
 
 def _pairs(parts: Parts) -> tuple[tuple[str, ...], tuple[str, ...]]:
