@@ -40,10 +40,11 @@ class ModelCall:
     ) -> None:
         self._track = track
         self._clock = clock
+        # before the request is built: a copy of the model, for a summary, shares its clients then
+        self._is_watched = install(request.model, is_async=is_async)
         self._prepared = track.prepare(request, at=clock())
         self._ttl = track.session.engine.policy.entry_ttl
         self._watch = Watch(self._record, self._ttl)
-        self._is_watched = install(request.model, is_async=is_async)
         self.response: Any = None
         self.is_over = False
 
@@ -73,10 +74,8 @@ class ModelCall:
                     self._refuse(stopped_by)
                 self._rest()
                 raise stopped_by from error
-            send = self._refuse(error)
-            if send is None:
+            if not self._goes_on(self._refuse(error)):
                 raise
-            self._prepared = self._track.prepare_again(self._prepared, send)
         except BaseException:  # cancelled: nothing more is heard of this call
             self._rest()
             raise
@@ -109,9 +108,20 @@ class ModelCall:
                 wanted=self._prepared.wanted,
             )
         )
-        self.is_over = send is None
-        if send is not None:  # that was a summary; what was wanted comes now
+        self.is_over = not self._goes_on(send)
+
+    def _goes_on(self, send: Send | None) -> bool:
+        """Whether something is still to be sent, which is prepared now."""
+        if send is not None:
             self._prepared = self._track.prepare_again(self._prepared, send)
+        elif self._prepared.is_summary:
+            # Nothing was made of its end, and the agent has not been answered: a summary is no
+            # answer, and a summary that failed is no error of its call.
+            asked = self._prepared.asked
+            self._prepared = self._track.prepare(asked, at=self._clock(), summarises=False)
+        else:
+            return False
+        return True
 
     def _rest(self) -> None:
         for path in dict.fromkeys((self._prepared.path, self._track.path)):
@@ -160,7 +170,7 @@ class ModelCall:
                 self._track.path,
                 self._track.session.id,
                 "without that summary"
-                if self._prepared.path != self._track.path
+                if self._prepared.is_summary
                 else _in_words(send, is_overflow=overflow is not None),
                 message,
             )

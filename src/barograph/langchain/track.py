@@ -41,8 +41,12 @@ _WATCHED_MESSAGES: Final = 100
 
 
 class Prepared(Struct, frozen=True):
-    """A request as it will be sent, what was wanted, and what the engine said of it."""
+    """A request as it will be sent, what was wanted, and what the engine said of it.
 
+    `asked` is the request as the agent made it: what a summary needs otherwise ends with it.
+    """
+
+    asked: Any
     request: Any
     wanted: CallWanted
     send: Send
@@ -56,6 +60,11 @@ class Prepared(Struct, frozen=True):
     def path(self) -> str:
         """Agent path of the call: that of the track, or of a call that sums its history up."""
         return self.send.plan.path
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether the call is not the agent's own, but sums its history up."""
+        return self.path != self.wanted.path
 
 
 class Track:
@@ -92,8 +101,10 @@ class Track:
         given = self._given
         return 0 < len(given) <= len(messages) and all(map(_says_the_same, messages, given))
 
-    def prepare(self, request: Any, *, at: float) -> Prepared:
+    def prepare(self, request: Any, *, at: float, summarises: bool = True) -> Prepared:
         """Log what is new and build the request to send.
+
+        With `summarises`, that may be one that asks for a summary first.
 
         Raises:
             UsageError: something in the request cannot be sent as it is.
@@ -127,7 +138,7 @@ class Track:
             reserve_tokens=settings.get("max_tokens") or request.model.max_tokens or 0,
             window_tokens=(request.model.profile or {}).get("max_input_tokens"),
             diagnosable=wishes is not None or _compares(request.model),
-            summarises=True,
+            summarises=summarises,
         )
         send, was_rewritten = self.session.want(wanted)
         known = len(self._given) if is_known else 0
@@ -157,7 +168,7 @@ class Track:
     def prepare_again(self, prepared: Prepared, send: Send) -> Prepared:
         """The same call in another form, for one more attempt or after a summary."""
         self._lines = []
-        return self._written(prepared.request, prepared.wanted, send)
+        return self._written(prepared.asked, prepared.wanted, send)
 
     def _written(self, request: Any, wanted: CallWanted, send: Send) -> Prepared:
         tools = self._tools
@@ -166,15 +177,14 @@ class Track:
             settings["diagnostics"] = {"previous_message_id": send.plan.compared_with}
         if send.plan.max_tokens is not None:
             settings["max_tokens"] = send.plan.max_tokens
-        is_own = send.plan.path == self.path
-        overridden = request.override(
-            model=request.model if is_own else _quiet(request.model),
+        asked = request if send.plan.path == self.path else _free_to_tell(request)
+        overridden = asked.override(
             model_settings=settings,
             messages=self._marked_lines(send),
             system_message=write_system(wanted.header.system, marks_on("system", marks)),
             tools=_marked_tools(tools, marks_on("tools", marks)) if tools else [],
         )
-        return Prepared(overridden, wanted, send)
+        return Prepared(request, overridden, wanted, send)
 
     def record_built(self, prepared: Prepared, *, at: float) -> None:
         """Record the body we would build, for a client whose bytes nobody shows us."""
@@ -252,9 +262,14 @@ class Track:
         return lines
 
 
-def _quiet(model: Any) -> Any:
-    """The model with its tokens kept out of the agent's stream: a summary is not for the user."""
-    return model.model_copy(update={"tags": [*(model.tags or ()), TAG_NOSTREAM]})
+def _free_to_tell(request: Any) -> Any:
+    """The request with its answer as plain text, and out of the agent's stream.
+
+    A summary is neither for the user, nor a tool call, nor of the form that the agent's answers
+    must have. That form may take the cache with it, but a forced call tells nothing at all.
+    """
+    quiet = request.model.model_copy(update={"tags": [*(request.model.tags or ()), TAG_NOSTREAM]})
+    return request.override(model=quiet, response_format=None, tool_choice=None)
 
 
 def _compares(model: Any) -> bool:
