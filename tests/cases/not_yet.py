@@ -45,17 +45,17 @@ _RELIEVED = _words(
 NOT_YET = (
     Capability(
         "compact",
-        "spans give way to summaries; the adapters that show it to a case are not written",
+        "spans give way to summaries; not all adapters that show it to a case are written",
         "",
-        blocks=_words("op:compact op:compact_both op:compact_repeat"),
+        blocks=_words(
+            "op:compact_both op:compact_repeat input:pending input:pinned input:archive"
+            " input:long_running input:project_instructions setting:summariser_window"
+        ),
         touches=_words("compact:missed"),
         properties=_words(
-            "archive_roundtrip archives_distinct auto compactions coverage_complete"
-            " event_count:archive event_count:compaction manual no_empty_summary order"
-            " summariser_calls summariser_request_max_tokens summariser_request_valid"
-            " summariser_saw summariser_text_absent_base64 summariser_text_present"
-            " summary_max_chars surface_contains_one_of surface_never_grows_by_compaction"
-            " surface_smaller_than_before text_absent:archive text_present:all_after_compaction"
+            "archive_roundtrip archives_distinct auto coverage_complete event_count:archive"
+            " event_count:compaction manual order summariser_text_absent_base64 summary_max_chars"
+            " surface_contains_one_of surface_smaller_than_before text_absent:archive"
             " text_present:archive"
         ),
         clouds=_RELIEVED,
@@ -127,12 +127,8 @@ NOT_YET = (
     ),
 )
 
-# Words that are heeded by nothing while no summary is made.
-RELIEF_WORDS = _words(
-    "setting:hard setting:keep_messages setting:summary_max_chars setting:summariser_window"
-    " input:summariser input:archive input:pending input:pinned input:long_running"
-    " input:project_instructions"
-)
+# Words that are heeded by nothing: how much stays and how long a summary is, is not to be set so.
+RELIEF_WORDS = _words("setting:keep_messages setting:summary_max_chars input:summariser")
 
 
 def blocking(words):

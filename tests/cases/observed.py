@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from barograph.core.engine import SUMMARY
 from barograph.core.errors import UnknownSession
-from barograph.core.events import CallPlanned, RequestSent
+from barograph.core.events import CallPlanned, Compacted, RequestSent
 from barograph.store import SqliteStore
 from cases.kit import Case
 
@@ -36,12 +37,14 @@ class Sent:
 class Observed:
     """Everything observed in one run.
 
-    `logs` are snapshots of the log in time, `accepted` what was said, in order. A check that needs
-    what the op cannot show raises `LookupError`, which fails the case loudly.
+    `asked` are requests for a summary, none of which is among `sent`. `logs` are snapshots of the
+    log in time, `accepted` what was said, in order. A check that needs what the op cannot show
+    raises `LookupError`, which fails the case loudly.
     """
 
     case: Case
     sent: list[Sent] = field(default_factory=list)
+    asked: list[Sent] = field(default_factory=list)
     logs: list[list[Any]] = field(default_factory=list)
     accepted: list[tuple[str, str]] = field(default_factory=list)
     errors: list[BaseException] = field(default_factory=list)
@@ -80,6 +83,8 @@ class Observed:
         """Requests by index, or `all`."""
         if which == "all":
             return list(enumerate(self.bodies()))
+        if which == "all_after_compaction":
+            return list(enumerate(self.bodies()))[calls_before_fold(self.log) :]
         if isinstance(which, int):
             bodies = self.bodies()
             return [(which, bodies[which])] if -len(bodies) <= which < len(bodies) else []
@@ -105,11 +110,23 @@ def projected_tokens(seen):
     """What the product itself made of each request before it left, in the order sent."""
     planned, told = {}, []
     for _, event in seen.log:
+        if SUMMARY in getattr(event, "path", ""):
+            continue
         if isinstance(event, CallPlanned):
             planned[event.path] = event.projected_tokens
         elif isinstance(event, RequestSent):
             told.append(planned[event.path])
     return told
+
+
+def calls_before_fold(log):
+    """How many requests of agents left before the first compaction."""
+    sent = 0
+    for _, event in log:
+        if isinstance(event, Compacted):
+            return sent
+        sent += isinstance(event, RequestSent) and SUMMARY not in event.path
+    return missing("compaction")
 
 
 def read_log(path, session):

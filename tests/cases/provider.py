@@ -2,7 +2,8 @@
 
 What a script says is answered by the simulator after its own rules: a request that the provider
 would refuse is refused here, script or not. Only errors and usage that a case prescribes are put in
-front of it. Tokens are counted as the cases reckon: four characters each, unless one says else.
+front of it. A request for a summary is answered from a script of its own, and kept apart from those
+of the agents. Tokens are counted as the cases reckon: four characters each, unless one says else.
 """
 
 import json
@@ -10,11 +11,13 @@ from collections import defaultdict, deque
 
 from msgspec.structs import replace
 
+from barograph.core.texts import NARRATIVE_CLOSES, NARRATIVE_OPENS, summarise
 from barograph.providers.anthropic.models import facts_of
 from barograph.simulator import Exchange, Reply, Simulator, TokenRule
 from cases.observed import Sent
 from cases.registry import UnknownWordError
 
+_QUESTION = " ".join(summarise(1).split()[10:20])
 MODEL = "claude-opus-5"  # of the smallest minimum: what is short in a case can still be cached
 
 
@@ -23,9 +26,12 @@ class ScriptedProvider:
 
     def __init__(self, clock, windows=None, tokens_per_char=0.25):
         self.sent = []
+        self.asked = []
+        self.summaries = deque()
         self.queues = defaultdict(deque)
         self.usages = deque()
         self.usage_always = ...
+        self._is_asked = False
         self._kinds = {}
         self._windows = windows or {}
         rule = TokenRule(tokens_per_1000_chars=round(1000 * tokens_per_char))
@@ -46,12 +52,16 @@ class ScriptedProvider:
 
     def _next_reply(self, agent):
         queue = self.queues[agent]
+        if self._is_asked:
+            told = self.summaries.popleft() if self.summaries else ""
+            return Reply(content=f"{NARRATIVE_OPENS}{told}{NARRATIVE_CLOSES}")
         return Reply(content=queue.popleft()["content"]) if queue else None
 
     def _handle(self, body, headers):
         agent = headers["x-sim-session"]
-        queue = self.queues[agent]
-        scripted = bool(queue) and "error" in queue[0]
+        self._is_asked = _QUESTION in json.dumps(json.loads(body)["messages"][-1:])
+        queue = self.summaries if self._is_asked else self.queues[agent]
+        scripted = bool(queue) and isinstance(queue[0], dict) and "error" in queue[0]
         if scripted:
             exchange = self._refused(queue.popleft()["error"], body, headers)
         else:
@@ -67,10 +77,12 @@ class ScriptedProvider:
             tokens=exchange.total_tokens,
             scripted=scripted,
         )
-        self.sent.append(sent)
+        (self.asked if self._is_asked else self.sent).append(sent)
         return exchange
 
     def _refused(self, error, body, headers):
+        if error == "timeout":
+            error = {"status": 408, "message": "the request timed out"}
         if not isinstance(error, dict) or "status" not in error:
             raise UnknownWordError(f"a model error is {error!r}")
         kind = {429: "rate_limit_error", 529: "overloaded_error"}

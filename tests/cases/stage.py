@@ -39,6 +39,7 @@ SETTINGS = (
     "max_tokens",
     "window",
     "soft",
+    "hard",
     "prune",
     "keep_rounds",
     "prune_keep_rounds",
@@ -57,10 +58,12 @@ def policy_of(settings):
     soft = settings.get("soft")
     name = "balanced" if soft is None else "fixed"
     keep = settings.get("prune_keep_rounds", settings.get("keep_rounds"))
+    hard = settings.get("hard")
     named = {
         "ttl": settings.get("cache_ttl"),
         "window_tokens": settings.get("window"),
-        "prune_at_ratio": soft,
+        "prune_at_ratio": hard if soft is None and hard is not None else soft,
+        "compact_at_ratio": hard,
         "prune_after_rounds": keep and max(1, keep),
         "max_result_chars": settings.get("max_result_chars"),
     }
@@ -122,7 +125,8 @@ class Stage:
         if "true_tokens_per_char" in case.given:
             counted["tokens_per_char"] = case.given["true_tokens_per_char"]
         self.provider = ScriptedProvider(lambda: self.now, self.windows, **counted)
-        self.seen.sent = self.provider.sent
+        self.seen.sent, self.seen.asked = self.provider.sent, self.provider.asked
+        self.provider.summaries.extend(case.given.get("summariser") or ())
         self.models = [one["name"] for one in models] or [MODEL]
         self.replies = {}
         self.history = []

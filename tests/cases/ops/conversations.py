@@ -20,7 +20,16 @@ def request_sequence(case, folder):
 
 @adapter(
     "agent_run",
-    takes=("system", "tools", "turns", "history", "models", "usage_per_call", "usage_script"),
+    takes=(
+        "system",
+        "tools",
+        "turns",
+        "history",
+        "models",
+        "usage_per_call",
+        "usage_script",
+        "summariser",
+    ),
     settings=SETTINGS,
 )
 def agent_run(case, folder):

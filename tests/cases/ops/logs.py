@@ -4,6 +4,7 @@ from contextlib import closing
 
 from langchain_core.messages import AIMessage
 
+from barograph.core.engine import SUMMARY
 from barograph.core.readback import read_requests
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.store import SqliteStore
@@ -44,7 +45,7 @@ def resume(case, folder):
         return stage.seen
 
 
-@adapter("rewind", takes=("build", "rewind_to_call"), settings=SETTINGS)
+@adapter("rewind", takes=("build", "rewind_to_call", "summariser"), settings=SETTINGS)
 def rewind(case, folder):
     """Build a thread, then show the agent the history that it had at an earlier call."""
     stage = Stage(case, folder)
@@ -61,7 +62,7 @@ def rewind(case, folder):
         return stage.seen
 
 
-@adapter("fork", takes=("build", "then"), settings=SETTINGS)
+@adapter("fork", takes=("build", "then", "summariser"), settings=SETTINGS)
 def fork(case, folder):
     """Build a thread, then go on from its end in a thread of its own."""
     stage = Stage(case, folder)
@@ -78,7 +79,7 @@ def fork(case, folder):
         return stage.seen
 
 
-@adapter("audit", takes=("build", "ask", "restart_before_ask"), settings=SETTINGS)
+@adapter("audit", takes=("build", "ask", "restart_before_ask", "summariser"), settings=SETTINGS)
 def audit(case, folder):
     """Ask the log for past requests."""
     stage = Stage(case, folder)
@@ -89,7 +90,8 @@ def audit(case, folder):
             stage.restart()
         with closing(SqliteStore(stage.path)) as store:
             codec = AnthropicCodec(respell_arguments=True)
-            told = [one.exact for one in read_requests(codec, store.read(stage.session))]
+            requests = read_requests(codec, store.read(stage.session))
+            told = [one.exact for one in requests if SUMMARY not in one.record.path]
         for number in case.given["ask"]:
             sent = stage.provider.sent[number].body
             stage.seen.recorded[number] = (sent, told[number] if number < len(told) else b"")

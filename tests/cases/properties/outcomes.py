@@ -28,30 +28,30 @@ _INVALIDATED = ("model", "tools", "system", "parameters")
 
 @check
 def model_calls(seen, eq=None, min=None, max=None):  # noqa: A002 - the case's words
-    yield from _within("model calls", len(seen.sent), eq=eq, least=min, most=max)
+    yield from within("model calls", len(seen.sent), eq=eq, least=min, most=max)
 
 
 @check
 def tool_executions(seen, eq):
-    yield from _within("tool runs", len(seen.tools_run), eq=eq)
+    yield from within("tool runs", len(seen.tools_run), eq=eq)
 
 
 @check
 def user_inputs_needed(seen, eq):
     """Turns that did not come to their end by themselves: a person would have to speak again."""
-    yield from _within("turns left unfinished", seen.unfinished_turns, eq=eq)
+    yield from within("turns left unfinished", seen.unfinished_turns, eq=eq)
 
 
 @check
 def errors_surfaced(seen, eq):
-    yield from _within("errors", len(seen.errors), eq=eq)
+    yield from within("errors", len(seen.errors), eq=eq)
 
 
 @check
 def provider_rejections(seen, eq):
     """Requests that the provider refused by its own rules, not by the script."""
     refused = [one for one in seen.sent if one.status == 400 and not one.scripted]
-    yield from _within("refusals", len(refused), eq=eq)
+    yield from within("refusals", len(refused), eq=eq)
 
 
 @check
@@ -137,7 +137,7 @@ def value(seen, *, name, eq=None, min=None, max=None, values=None, tolerance=0):
     for index, one in enumerate(several):
         if one is None:
             continue
-        yield from _within(f"{name}[{index}]", one, eq=eq, least=min, most=max)
+        yield from within(f"{name}[{index}]", one, eq=eq, least=min, most=max)
         if values is not None and abs(one - values[index]) > tolerance:
             yield f"{name}[{index}] is {one}, not {values[index]}"
     if values is not None and len(several) != len(values):
@@ -172,12 +172,12 @@ def telemetry_event(seen, kind, reason=None, eq=1):
             reasons.append("history")
     if reason is not None and reason not in (*_INVALIDATED, "history"):
         raise UnknownWordError(f"a prefix that is invalidated by {reason!r}")
-    yield from _within(
+    yield from within(
         f"{kind} by {reason or 'anything'}", sum(reason in (None, one) for one in reasons), eq=eq
     )
 
 
-def _within(what, found, *, eq=None, least=None, most=None):
+def within(what, found, *, eq=None, least=None, most=None):
     if not isinstance(found, Number):
         yield f"{what} is {found!r}"
         return
