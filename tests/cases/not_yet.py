@@ -12,9 +12,6 @@ from typing import NamedTuple
 
 from barograph import Policy
 
-_ESTIMATED_TOKENS_PER_CHAR = 0.25
-_HARD = 0.8
-
 
 class Capability(NamedTuple):
     """Something that is not there yet.
@@ -37,11 +34,6 @@ def _words(text):
     return frozenset(text.split())
 
 
-# What may fail in a run that no summary relieved, though nothing is wrong with it.
-_RELIEVED = _words(
-    "ends final_text_in fits_true_window model_calls no_request_over_model_window raises"
-    " text_absent text_present user_inputs_needed value warning"
-)
 NOT_YET = (
     Capability(
         "compact",
@@ -51,14 +43,13 @@ NOT_YET = (
             "op:compact_both op:compact_repeat input:pending input:pinned input:archive"
             " input:long_running input:project_instructions setting:summariser_window"
         ),
-        touches=_words("compact:missed"),
         properties=_words(
             "archive_roundtrip archives_distinct auto coverage_complete event_count:archive"
             " event_count:compaction manual order summariser_text_absent_base64 summary_max_chars"
             " surface_contains_one_of surface_smaller_than_before text_absent:archive"
             " text_present:archive"
+            " warning:fixed"
         ),
-        clouds=_RELIEVED,
     ),
     Capability(
         "recover",
@@ -155,25 +146,6 @@ def judged_elsewhere(prop, touched):
 def known_words():
     """Every word that some capability will understand."""
     return RELIEF_WORDS.union(*(one.blocks | one.touches for one in NOT_YET))
-
-
-def missed_relief(case, sent):
-    """Words for the relief that some request was long enough for, by the case's thresholds.
-
-    By characters, four a token, and by the usage that the case reports.
-    """
-    settings = case.settings
-    window = min([settings.get("window", 1_000_000), *_windows(case)])
-    reported = case.given.get("usage_per_call") or {}
-    longest = max((len(one.body) for one in sent), default=0) * _ESTIMATED_TOKENS_PER_CHAR
-    longest = max(longest, sum(reported.values()))
-    overflowed = any(one.status == 400 and b"too long" in one.response for one in sent)
-    is_missed = overflowed or longest > window * settings.get("hard", _HARD)
-    return {"compact:missed"} if is_missed else set()
-
-
-def _windows(case):
-    return [one["window"] for one in case.given.get("models") or ()]
 
 
 def is_grown(capability):

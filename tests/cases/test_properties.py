@@ -6,7 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from barograph.core.events import CallPlanned, MessageSeen, Pruned, RequestSent, TurnBegan
+from barograph.core.events import (
+    CallPlanned,
+    Compacted,
+    MessageSeen,
+    Pruned,
+    RequestSent,
+    TurnBegan,
+)
 from barograph.core.parts import Text
 from barograph.core.texts import left_out
 from cases import not_yet
@@ -250,6 +257,48 @@ RUNS = {
 }
 
 
+def fold(after, said="summed up"):
+    return Compacted(
+        at=1.0,
+        path="main",
+        cause="pressure",
+        shadows=(1,),
+        parts=(Text(said),),
+        narrated_by=None,
+        failures=(),
+        tokens_before=100,
+        tokens_after=after,
+        rewritten_tokens=0,
+    )
+
+
+def asking(*, tokens=10, **more):
+    """A request for a summary."""
+    request = json.dumps({**sound()[1], **more}).encode()
+    return [Sent("main", "main", "m", request, 200, b"{}", tokens, scripted=False)]
+
+
+FOLDED = {"logs": [[(1, fold(40))]]}
+RUNS |= {
+    "compactions": ({"eq": 1}, FOLDED, {"logs": [[]]}),
+    "surface_never_grows_by_compaction": ({}, FOLDED, {"logs": [[(1, fold(100))]]}),
+    "no_empty_summary": ({}, FOLDED, {"logs": [[(1, fold(40, " "))]]}),
+    "summariser_calls": ({"max": 1}, {"asked": asking()}, {"asked": asking() * 2}),
+    "summariser_saw": ({"text": "whole", "call": 0}, {"asked": asking()}, {"asked": []}),
+    "summariser_text_present": ({"text": "whole"}, {"asked": asking()}, {"asked": []}),
+    "summariser_request_max_tokens": (
+        {"tokens": 10},
+        {"asked": asking()},
+        {"asked": asking(tokens=11)},
+    ),
+    "summariser_request_valid": (
+        {},
+        {"asked": asking()},
+        {"asked": asking(tool_choice={"type": "any"})},
+    ),
+}
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_a_check_of_a_run_holds_and_fails(name):
     arguments, good, bad = RUNS[name]
@@ -315,18 +364,3 @@ def test_a_thing_that_is_not_possible_yet_is_named_by_what_needs_it():
     frame = not_yet.touched_by({"input:volatile_sources:changing"})
     assert not_yet.judged_elsewhere({"prop": "text_present"}, frame).name == "frame"
     assert not_yet.judged_elsewhere({"prop": "text_present"}, []) is None
-
-
-def test_relief_is_missed_only_where_it_would_have_acted():
-    sent = observed(sound()).sent
-    tokens = len(sent[1].body) / 4
-
-    def missed(**given):
-        return not_yet.missed_relief(Case("c", "agent_run", "anthropic", given, ()), sent)
-
-    compact = {"compact:missed"}
-    assert missed() == set()
-    assert missed(settings={"window": tokens * 1.5}) == set()
-    assert missed(settings={"window": tokens}) == compact
-    assert missed(models=[{"window": tokens}]) == compact
-    assert missed(settings={"window": 1000}, usage_per_call={"input_tokens": 900}) == compact
