@@ -20,6 +20,7 @@ from barograph.core.parts import Text, ToolResult, calls_in
 from barograph.core.policy import Policy
 from barograph.core.readback import derive_body
 from barograph.core.state import learn
+from barograph.core.steering import HandBack
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.providers.anthropic.response import read_response
 from barograph.simulator.provider import SimulatedProvider
@@ -54,8 +55,15 @@ class Talk:
         self.histories = {}
         self.exchanges = []
         self._calls = 0
-        engine = Engine(self.codec, policy or Policy())
-        self.session = Session.open(store, session, engine, at=self.at, made_by="talk")
+        self.engine = Engine(self.codec, policy or Policy())
+        self.session = None
+        self.restart()
+
+    def restart(self):
+        """Go on with a session that is opened anew: all it knows is what its log holds."""
+        if self.session is not None:  # the lease of a process that ended is free
+            self.store.release(self.name, self.session._holder)
+        self.session = Session.open(self.store, self.name, self.engine, at=self.at, made_by="talk")
 
     def call(
         self,
@@ -84,6 +92,9 @@ class Talk:
             at=self.at, path=path, header=header, messages=tuple(history), reserved=reserved
         )
         send, _ = self.session.want(wanted)
+        if isinstance(send, HandBack):
+            history.append(Incoming("assistant", (Text(send.text),)))
+            return
         if not leaves:
             return
         body = self._body(path, header, send)

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from recordings import NESTED, SESSION, write
+from recordings import NESTED, SESSION, call, result, use, user, write
 
 from barograph.audit.recorded import find_recordings
 from barograph.audit.replay import ReplayOptions, replay_file, total_of
@@ -53,6 +53,20 @@ def test_a_recorded_rewrite_is_a_planned_break_and_can_be_ignored(tmp_path):
     assert (applied.planned_breaks, applied.unplanned_breaks) == (1, 0)
     assert (ignored.planned_breaks, ignored.unplanned_breaks) == (0, 0)
     assert ignored.tokens.input_total_tokens > applied.tokens.input_total_tokens
+
+
+@pytest.mark.parametrize("mode", ["direct", "invoke"])
+def test_a_recording_that_repeats_itself_is_played_to_its_end(tmp_path, mode):
+    """A policy may stop an agent that goes round in circles; what is recorded went on."""
+    went_on = [call(1, [user("wait for it")], [use("w1", "poll")])]
+    went_on += [
+        call(n, [user(result(f"w{n - 1}", "not yet"))], [use(f"w{n}", "poll")])
+        for n in range(2, 12)
+    ]
+    path = write(tmp_path / "s.jsonl", went_on)
+
+    options = ReplayOptions(mode=mode, policy=Policy(cap_rounds=4))
+    holds(replay_file(path, options))
 
 
 def test_agents_inside_tool_calls_have_paths_of_their_own_in_one_log(tmp_path):

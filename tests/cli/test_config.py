@@ -20,6 +20,7 @@ def test_every_value_in_effect(show, tmp_path):
     assert result.exit_code == 0
     assert [line.split(maxsplit=1) for line in result.stdout.splitlines()] == [
         ["setting", "value"],
+        ["policy.cap_rounds", "(not set)"],
         ["policy.compact_at_ratio", "(not set)"],
         ["policy.compact_to_ratio", "0.3"],
         ["policy.diagnostics", "auto"],
@@ -28,6 +29,8 @@ def test_every_value_in_effect(show, tmp_path):
         ["policy.markers", "auto"],
         ["policy.max_result_chars", "50000"],
         ["policy.name", "balanced"],
+        ["policy.nudge_at_rounds", "25"],
+        ["policy.nudge_every_rounds", "(not set)"],
         ["policy.on_mismatch", "warn"],
         ["policy.on_store_error", "continue"],
         ["policy.profile", "interactive"],
@@ -36,6 +39,9 @@ def test_every_value_in_effect(show, tmp_path):
         ["policy.read_ratio", "(not set)"],
         ["policy.relief_ratio", "0.1"],
         ["policy.rent_ratio", "0.5"],
+        ["policy.resets", "request"],
+        ["policy.stall_nudge_repeats", "3"],
+        ["policy.stall_stop_repeats", "6"],
         ["policy.start_tokens_per_char", "0.25"],
         ["policy.summary", "model"],
         ["policy.summary_ratio", "0.1"],

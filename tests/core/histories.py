@@ -21,6 +21,7 @@ from barograph.core.inputs import Answered, CallWanted, Header, Refused, ToolRet
 from barograph.core.parts import Image, Part, Text, Thinking, ToolCall, ToolResult
 from barograph.core.policy import Policy
 from barograph.core.state import State
+from barograph.core.steering import HandBack
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.store import MemoryStore
 from barograph.store.session import Session
@@ -325,6 +326,15 @@ compacting = st.builds(
 )
 """Policies that compact often, all of it or as little as will do."""
 
+STEERING = Policy(
+    nudge_at_rounds=1,
+    nudge_every_rounds=1,
+    cap_rounds=5,
+    stall_nudge_repeats=2,
+    stall_stop_repeats=3,
+)
+"""Nudges in every round, and hands back soon."""
+
 policies = (
     st.builds(
         Policy,
@@ -334,6 +344,7 @@ policies = (
         profile=st.sampled_from(("interactive", "desktop")),
     )
     | st.just(PRUNING)
+    | st.just(STEERING)
     | compacting
 )
 
@@ -388,7 +399,10 @@ class Trip:
         self.id = session
         self.at = 1000.0
         self.session = self._open()
-        self.sides = {path: Side(_header(), {"max_tokens": 10}) for path in PATHS}
+        self.sides = {
+            path: Side(_header(model=number), {"max_tokens": 10})
+            for number, path in enumerate(PATHS)
+        }
         self.calls: list[Made] = []
         self.restarts: list[tuple[State, State]] = []
         self._ids = itertools.count(1)
@@ -431,11 +445,14 @@ class Trip:
         )
         before, first = self.session.state, self.store.last_seq(self.id)
         send, _ = self.session.want(wanted)
+        side.given, side.seen = list(side.history), send.seen
+        side.past.append(list(side.history))
+        if isinstance(send, HandBack):
+            self._add(move.path, "assistant", Text(send.text))
+            return
         events = tuple(event for _, event in self.store.read(self.id, after=first))
         made = Made(move, self.at, side.header, before, self.session.state, send, events)
         self.calls.append(made)
-        side.given, side.seen = list(side.history), send.seen
-        side.past.append(list(side.history))
         if move.outcome == "unsent":
             return
         for _ in range(move.attempts):
@@ -573,14 +590,14 @@ def travel(moves, **options):
     """Play a journey."""
     if currently_in_test_context():
         note(f"moves = {moves}")
-    # half of all journeys are made under a policy that prunes
-    options.setdefault("policy", PRUNING if len(moves) % 2 else None)
+    # two of three journeys are made under a policy that prunes or steers
+    options.setdefault("policy", (None, PRUNING, STEERING)[len(moves) % 3])
     return Trip(**options).play(moves)
 
 
 def _header(*, system=0, tools=0, model=0):
     return Header(
-        model=(MODEL, "claude-sonnet-5", MODEL)[model],
+        model=(MODEL, "claude-sonnet-4-5", MODEL)[model],
         system=(Text("rules " * 900), Text("more"))[: (2, 1, 0)[system]],
         tools=json.dumps(
             [TOOL, TOOL | {"name": "read"}][: (2, 1, 0)[tools]], separators=(",", ":")

@@ -17,6 +17,10 @@ OFTEN = Policy(
     compact_at_ratio=0.6,
     compact_to_ratio=0.4,
     summary="digest",
+    # the rounds here are all the same
+    nudge_at_rounds=None,
+    stall_nudge_repeats=None,
+    stall_stop_repeats=None,
 )
 LINES = "\n".join(f"src/{n}.py:{n}: found" for n in range(100))
 

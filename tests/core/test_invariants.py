@@ -317,7 +317,7 @@ def test_invariant_4_the_renderer_agrees_with_a_client_that_knows_nothing_of_it(
 @many
 @given(growing_journeys())
 def test_invariant_m2_arguments_go_back_as_the_model_wrote_them(moves):
-    trip = travel(moves)
+    trip = travel(moves, policy=None)  # the last call is to leave, with all that was written
     written = [move.arguments for move in moves if isinstance(move, Call)]
     sent = requests_of(trip)[-1].derived.decode()
     for arguments in itertools.chain(*written):

@@ -67,7 +67,8 @@ def _example(hint: Any, text: str) -> Any:
     if origin is Literal:
         return args[-1]
     if origin is tuple:
-        kinds = get_args(args[0]) or (args[0],)
+        is_union = get_origin(args[0]) in {Union, UnionType}
+        kinds = get_args(args[0]) if is_union else (args[0],)
         return tuple(_example(kind, text) for kind in kinds)
     if origin in {Union, UnionType}:
         return _example(args[0], text)

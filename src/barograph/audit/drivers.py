@@ -111,7 +111,7 @@ class DirectDriver:
         cls, agent: Agent, store: Store, provider: SimulatedProvider, policy: Policy
     ) -> "DirectDriver":
         """A driver for an agent with a session of its own."""
-        engine = Engine(AnthropicCodec(), policy)
+        engine = Engine(AnthropicCodec(), without_stops(policy))
         session = Session.open(store, agent.session, engine, at=0.0, made_by=MADE_BY)
         return cls(agent, session, provider)
 
@@ -205,6 +205,11 @@ class DirectDriver:
         if call.response:
             self._history.append((Incoming("assistant", answer.parts),))
         return True
+
+
+def without_stops(policy: Policy) -> Policy:
+    """The policy, for a recording: it goes on, whatever would have been handed back."""
+    return replace(policy, cap_rounds=None, stall_stop_repeats=None)
 
 
 def read_wire_message(message: WireMessage) -> tuple[Incoming, ...]:

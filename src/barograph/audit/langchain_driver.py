@@ -26,7 +26,7 @@ from langchain_core.runnables import Runnable
 from langgraph.prebuilt.tool_node import ToolCallRequest
 from pydantic import SecretStr
 
-from barograph.audit.drivers import MAX_TOKENS, Agent, Mode
+from barograph.audit.drivers import MAX_TOKENS, Agent, Mode, without_stops
 from barograph.audit.recorded import RecordedCall, WireBlock, WireMessage
 from barograph.core.policy import Policy
 from barograph.langchain import Barograph
@@ -69,6 +69,7 @@ class LangChainDriver:
     ) -> "LangChainDriver":
         """A driver for an agent with a session of its own."""
         clock = Clock()
+        policy = without_stops(policy)
         middleware = Barograph(store, policy=policy, session=agent.session, clock=clock)
         return cls(agent, middleware, clock, url=url, mode=mode)
 

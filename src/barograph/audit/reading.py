@@ -22,6 +22,7 @@ from barograph.core.events import (
     Event,
     HeaderSet,
     MessageSeen,
+    Nudged,
     Pruned,
     Replaced,
     RequestSent,
@@ -96,8 +97,8 @@ class Source(Struct, frozen=True, kw_only=True):
         seq: its number.
         event: its type.
         path: agent path.
-        origin: `caller`, `model`, `tool` or `repair`; the cause of a replacement; what a header
-            changed.
+        origin: `caller`, `model`, `tool`, `repair` or `nudge`; the cause of a replacement; what a
+            header changed.
         same_as: the event that holds the content, where this one only names it.
         native_id: the framework's own id of the message.
     """
@@ -263,9 +264,9 @@ class _Reader:
     def take(self, seq: int, event: Event) -> None:
         self.state = learn_logged(self.codec, self.state, seq, event, self.session)
         match event:
-            case MessageSeen() | Replaced() | Pruned() | Compacted() | HeaderSet():
+            case MessageSeen() | Nudged() | Replaced() | Pruned() | Compacted() | HeaderSet():
                 self.sources[seq] = _source(seq, event)
-                if not isinstance(event, MessageSeen):
+                if not isinstance(event, MessageSeen | Nudged):
                     self._changes.setdefault(event.path, []).append((seq, event))
             case CallPlanned():
                 # a call that is planned again keeps what it had
@@ -312,9 +313,11 @@ class _Reader:
             self.calls[number] = msgspec.structs.replace(self.calls[number], **fields)
 
 
-def _source(seq: int, event: MessageSeen | Rewrite | HeaderSet) -> Source:
+def _source(seq: int, event: MessageSeen | Nudged | Rewrite | HeaderSet) -> Source:
     if isinstance(event, MessageSeen):
         origin: str = event.origin
+    elif isinstance(event, Nudged):
+        origin = "nudge"
     else:
         origin = " ".join(event.changed) if isinstance(event, HeaderSet) else event.cause
     return Source(

@@ -16,9 +16,11 @@ from barograph.core.events import (
     Compacted,
     ConfigChanged,
     Event,
+    HandedBack,
     HeaderSet,
     MessageLeftOut,
     MessageSeen,
+    Nudged,
     Pruned,
     Replaced,
     ResponseCame,
@@ -83,6 +85,8 @@ def _said(seq: int, event: Event) -> Entry | None:
             who, what = "tool", event.name
             if event.is_error:
                 what += f", {event.error or 'an error'}"
+        case HandedBack():
+            who, what = "assistant", f"said in its place, the turn was handed back: {event.cause}"
         case _:
             return None
     pieces = _pieces(event.parts)
@@ -103,9 +107,8 @@ def _happened(seq: int, event: Event, models: dict[str, str]) -> Entry | None:
             models[event.path] = event.model
         case Replaced():
             path, what, pieces = event.path, _replaced(event), _pieces(event.parts)
-        case Compacted() | Pruned() | ArchiveMissed():
-            path, what = event.path, _folded(event)
-            pieces = _pieces(event.parts) if isinstance(event, Compacted) else ()
+        case Compacted() | Pruned() | ArchiveMissed() | Nudged():
+            path, (what, pieces) = event.path, _governed(event)
         case MessageLeftOut():
             path, pieces = event.path, _pieces(event.parts)
             what = f"not sent, a message of the {event.role}: {event.reason}"
@@ -123,12 +126,20 @@ def _happened(seq: int, event: Event, models: dict[str, str]) -> Entry | None:
     return Entry(seq=seq, at=event.at, path=path, what=what, pieces=pieces)
 
 
-def _folded(event: Compacted | Pruned | ArchiveMissed) -> str:
-    if isinstance(event, Compacted):
-        return f"compacted ({event.cause}): {len(event.shadows)} entries gave way to a summary:"
-    if isinstance(event, Pruned):
-        return f"pruned ({event.cause}): {len(event.stubs)} entries gave way to stubs"
-    return f"what a summary hides could not be archived: {event.reason}"
+def _governed(
+    event: Compacted | Pruned | ArchiveMissed | Nudged,
+) -> tuple[str, tuple[Piece, ...]]:
+    """What we did to a surface, and what the model reads of it."""
+    match event:
+        case Compacted():
+            what = f"compacted ({event.cause}): {len(event.shadows)} entries gave way to a summary:"
+            return what, _pieces(event.parts)
+        case Pruned():
+            return f"pruned ({event.cause}): {len(event.stubs)} entries gave way to stubs", ()
+        case Nudged():
+            return f"nudged ({' and '.join(event.causes)}):", (Piece(text=event.text),)
+        case ArchiveMissed():
+            return f"what a summary hides could not be archived: {event.reason}", ()
 
 
 def _header(event: HeaderSet, model: str | None) -> str:

@@ -19,6 +19,8 @@ A call may need another before it: where history is to be summed up (`core.compa
 answers with the call that asks for the summary, and with the call that was wanted when that one is
 over, however it ended.
 
+Instead of a call there may be none: a turn that has run too long is handed back (`steering`).
+
 **Out of scope.** How full the window is and what is done about it (`relief`, `compaction`); what is
 done about a call that was refused (`recovery`). An answer that ends at the window (stop reason
 `model_context_window_exceeded`) is an answer like others: what there is of it stays, and the next
@@ -78,6 +80,7 @@ from barograph.core.pressure import Gauge
 from barograph.core.recovery import Again, failed, recover, resting_slots
 from barograph.core.relief import measure, oldest_kept, relieve
 from barograph.core.state import NO_SCOPE, PathState, State, count_header_chars
+from barograph.core.steering import HandBack, steer
 from barograph.core.surface import Surface
 from barograph.core.texts import summarise
 from barograph.core.work import Work
@@ -113,10 +116,10 @@ class Archive(Struct, frozen=True):
     seqs: tuple[int, ...]
 
 
-Effect: TypeAlias = Archive | Append | Send
+Effect: TypeAlias = Archive | Append | Send | HandBack
 
 TRANSITIONS: Final[Mapping[tuple[str, type], str]] = {
-    ("idle", CallWanted): "planned",
+    ("idle", CallWanted): "planned",  # or idle, where the turn is handed back
     ("planned", CallWanted): "planned",  # the earlier call was abandoned before it left
     ("sent", CallWanted): "planned",  # the earlier call was cancelled in flight
     ("planned", BodyLeft): "sent",
@@ -143,13 +146,14 @@ class Engine:
         """
         _check_phase(state, given)
         work = Work(self.codec, state)
-        send: tuple[Send, ...] = ()
+        send: tuple[Send | HandBack, ...] = ()
         match given:
             case SessionStarted():
                 work.log(_opened(given, self.policy, self.codec))
             case CallWanted():
                 take_in(work, given, self.policy)
-                send = (self._relieved(work, given, relieve(work, given, self.policy)),)
+                stop = steer(work, given, self.policy)
+                send = (stop or self._relieved(work, given, relieve(work, given, self.policy)),)
             case CompactWanted():
                 self._compact(work, given.wanted)
             case BodyLeft():

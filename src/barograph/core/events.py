@@ -32,6 +32,8 @@ SCHEMA: Final = 1
 Ttl: TypeAlias = Literal["5m", "1h"]
 Origin: TypeAlias = Literal["caller", "model", "tool", "repair"]
 Level: TypeAlias = Literal["tools", "system", "messages"]
+NudgeCause: TypeAlias = Literal["rounds", "stall"]
+HandBackCause: TypeAlias = Literal["round_cap", "stall"]
 
 
 class Breakpoint(Struct, frozen=True, kw_only=True):
@@ -101,7 +103,7 @@ class TurnBegan(_Event, frozen=True, kw_only=True, tag="turn_began"):
 
 
 class TurnEnded(_Event, frozen=True, kw_only=True, tag="turn_ended"):
-    """The agent gave its final answer."""
+    """The agent gave its final answer, or the turn was handed back."""
 
     path: str
     turn: int
@@ -542,12 +544,43 @@ class ArchiveMissed(_Event, frozen=True, kw_only=True, tag="archive_missed"):
 
 
 class Nudged(_Event, frozen=True, kw_only=True, tag="nudged"):
-    """A steering text of ours was appended at that round."""
+    """A steering text of ours entered the surface of an agent path, at its end.
+
+    Attributes:
+        round: round of the turn that shows it first.
+        causes: `rounds` after so many of them, `stall` where they repeat themselves.
+        inside: id of the tool call whose result it is the end of; None where it is a block of its
+            own.
+    """
 
     path: str
     turn: int
     round: int
     text: str
+    causes: tuple[NudgeCause, ...] = ()
+    inside: str | None = None
+
+
+class HandedBack(_Event, frozen=True, kw_only=True, tag="handed_back"):
+    """A turn was stopped before its next call, with words of ours in the place of an answer.
+
+    They enter the surface when the caller shows them, as an answer does.
+
+    Attributes:
+        cause: `round_cap` after as many rounds as are allowed, `stall` where they repeat
+            themselves.
+        rounds: rounds that were counted.
+        repeats: rounds in a row that were the same.
+    """
+
+    BODIES = ("parts",)
+
+    path: str
+    turn: int
+    cause: HandBackCause
+    rounds: int
+    repeats: int
+    parts: Parts
 
 
 class Steered(_Event, frozen=True, kw_only=True, tag="steered"):
@@ -583,5 +616,6 @@ Event: TypeAlias = (
     | StoreGap
     | ArchiveMissed
     | Nudged
+    | HandedBack
     | Steered
 )

@@ -23,6 +23,8 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
         input_usd: list price of a million plain input tokens.
         output_usd: list price of a million output tokens.
         binds_thinking: whether replayed thinking is valid only after an unchanged prefix.
+        drops_thinking: whether thinking leaves the prompt once text of the user follows it, and
+            not only a tool result; the cache of the messages is lost with it.
         cliff_tokens: input above which each token of the whole request costs more; None where the
             price of a token does not depend on it.
         cliff_ratio: how many times the price above it is that below.
@@ -40,6 +42,7 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
     output_usd: float
     as_of: str
     binds_thinking: bool = False
+    drops_thinking: bool = False
     cliff_tokens: int | None = None
     cliff_ratio: float = 1.0
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from barograph.core.errors import PolicyError
 from barograph.core.events import Ttl
+from barograph.core.rounds import RoundRules
 
 Preset = Literal["balanced", "fixed", "bound-once", "off"]
 Profile = Literal["interactive", "desktop", "fleet", "subagent"]
@@ -21,8 +22,9 @@ class Policy(Struct, frozen=True, kw_only=True):
     Attributes:
         name: `balanced` prunes when carrying old results has cost as much as rewriting what follows
             them; `fixed` prunes at a share of the window, whatever the prices; `bound-once` caps
-            results when they come, as the first two do, and prunes none; `off` shows all as it is.
-            Log, byte stability and breakpoints are the same in all.
+            results when they come, as the first two do, and prunes none; `off` shows all as it is,
+            and neither nudges nor stops a stall. Log, byte stability and breakpoints are the same
+            in all.
         profile: what kind of agent this is; it picks the lifetime of cache entries.
         ttl: `5m` or `1h`; None takes the profile's (`desktop` and `fleet` pause for people and
             long tools, so their entries live for an hour; the others 5 minutes).
@@ -58,6 +60,16 @@ class Policy(Struct, frozen=True, kw_only=True):
         summary_ratio: share of it that summaries may take, above 0 and at most 0.5.
         summary: `model` asks the agent's model to sum up what is hidden, beside what is computed
             from the log; `digest` does not.
+        nudge_at_rounds: rounds after which the model is reminded of the request, from 1; None for
+            never. A round is an answer of the model and the tool calls that it asked for.
+        nudge_every_rounds: rounds after which it is reminded again, from 1; None for never.
+        cap_rounds: rounds after which the turn is handed back to the user, who may let it go on,
+            from 1; None for never.
+        stall_nudge_repeats: rounds in a row with the same calls and the same results after which
+            the model is told, from 2; None for never.
+        stall_stop_repeats: such rounds after which the turn is handed back, from 2; None for never.
+        resets: `request` counts rounds from the last message that asks for something, so that "ok"
+            and "continue" do not let a turn run on for ever; `message` from the last message.
         window_tokens: the model's window; None takes the known one.
         write_ratio: price of a token written to the cache, relative to plain input; None takes that
             of the model and lifetime.
@@ -88,6 +100,12 @@ class Policy(Struct, frozen=True, kw_only=True):
     compact_to_ratio: float = 0.3
     summary_ratio: float = 0.1
     summary: Literal["model", "digest"] = "model"
+    nudge_at_rounds: int | None = 25
+    nudge_every_rounds: int | None = None
+    cap_rounds: int | None = None
+    stall_nudge_repeats: int | None = 3
+    stall_stop_repeats: int | None = 6
+    resets: Literal["request", "message"] = "request"
     window_tokens: int | None = None
     write_ratio: float | None = None
     read_ratio: float | None = None
@@ -126,6 +144,7 @@ class Policy(Struct, frozen=True, kw_only=True):
                 next_step="Give it a lower number: each compaction must make room.",
                 knob="compact_to_ratio",
             )
+        self._rules()
         _within("window_tokens", self.window_tokens, above=0)
         _within("write_ratio", self.write_ratio, above=0)
         _within("read_ratio", self.read_ratio, above=0, most=1)
@@ -141,6 +160,29 @@ class Policy(Struct, frozen=True, kw_only=True):
         if self.name == "off":
             return 0
         return self.tool_result_chars.get(tool, self.max_result_chars)
+
+    @property
+    def round_rules(self) -> RoundRules:
+        """When a turn is steered. A cap that somebody sets holds in every preset."""
+        if self.name == "off":
+            return RoundRules(
+                nudge_at_rounds=None,
+                cap_rounds=self.cap_rounds,
+                stall_nudge_repeats=None,
+                stall_stop_repeats=None,
+                resets=self.resets,
+            )
+        return self._rules()
+
+    def _rules(self) -> RoundRules:
+        return RoundRules(
+            nudge_at_rounds=self.nudge_at_rounds,
+            nudge_every_rounds=self.nudge_every_rounds,
+            cap_rounds=self.cap_rounds,
+            stall_nudge_repeats=self.stall_nudge_repeats,
+            stall_stop_repeats=self.stall_stop_repeats,
+            resets=self.resets,
+        )
 
     @property
     def prunes(self) -> bool:

@@ -14,7 +14,7 @@ unless the rules say so: a turn could run on for ever by nods. After a hand-back
 user says resets: they were asked.
 
 **Out of scope.** Loops of more than one round (a, b, a, b): the nudge after so many rounds meets
-them. Where a nudge stands in a request, and what a turn that is handed back returns.
+them. Where a nudge stands in a request, and what a turn that is handed back says (`steering`).
 """
 
 from typing import Final, Literal, TypeAlias, cast
@@ -24,11 +24,21 @@ from msgspec.structs import replace
 
 from barograph.core.canonical import Json, canonical_json, digest, parse_json
 from barograph.core.errors import PolicyError
-from barograph.core.events import Event, MessageSeen, Nudged, ResponseCame, Steered, ToolEnded
+from barograph.core.events import (
+    Event,
+    HandBackCause,
+    HandedBack,
+    MessageSeen,
+    NudgeCause,
+    Nudged,
+    ResponseCame,
+    Steered,
+    ToolEnded,
+)
 from barograph.core.nods import is_nod
 from barograph.core.parts import Opaque, Parts, ToolCall, ToolResult, calls_in, encode_parts
 
-Cause: TypeAlias = Literal["round_cap", "stall", "rounds"]
+Cause: TypeAlias = NudgeCause | HandBackCause
 """Why the model is nudged (`rounds`, `stall`) or the turn handed back (`round_cap`, `stall`)."""
 
 _MOST: Final = 100_000
@@ -125,7 +135,9 @@ class Decision(Struct, frozen=True, kw_only=True):
     repeats: int = 0
 
 
-def advance(progress: Progress, event: Event, parts: Parts | None = None) -> Progress:
+def advance(  # noqa: PLR0911 - one arm for each kind of event
+    progress: Progress, event: Event, parts: Parts | None = None
+) -> Progress:
     """Where a path stands after one more of its events.
 
     Args:
@@ -147,6 +159,8 @@ def advance(progress: Progress, event: Event, parts: Parts | None = None) -> Pro
             return replace(
                 progress, nudged_at=progress.rounds, nudges=nudges, nudged_repeats=repeats
             )
+        case HandedBack():
+            return hand_back(progress)
         case _:
             return progress
 

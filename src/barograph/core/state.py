@@ -17,6 +17,7 @@ from barograph.core.events import (
     CallPlanned,
     Compacted,
     Event,
+    HandedBack,
     HeaderSet,
     MessageLeftOut,
     MessageSeen,
@@ -37,6 +38,7 @@ from barograph.core.notes import Note, take_notes
 from barograph.core.parts import Parts, Text, ToolCall
 from barograph.core.pressure import Count, Factors, Meter, take_report
 from barograph.core.prune import Pending, candidate_of
+from barograph.core.rounds import Progress, advance
 from barograph.core.surface import Fold, Surface, marks_by_message
 from barograph.core.trail import Trail
 
@@ -74,7 +76,9 @@ class PathState(Struct, frozen=True):
         scope: what its cache entries depend on, under the header in force.
         attempt: tries of the current call.
         retried: whether the current call was planned again.
-        answer: the last response, until it comes back as a message.
+        progress: its rounds, and what steering has come of them.
+        answer: the last response, or the words that it was handed back with, until they come back
+            as a message.
         provider_id: the provider's id of the last response.
         replies: messages of the model that it was shown so far, those of before its first call too.
         pending: what a pass would take.
@@ -103,6 +107,7 @@ class PathState(Struct, frozen=True):
     scope: Scope = NO_SCOPE
     attempt: int = 0
     retried: bool = False
+    progress: Progress = Progress()
     answer: Source | None = None
     provider_id: str | None = None
     replies: int = 0
@@ -167,11 +172,11 @@ def learn(codec: Codec, state: State, seq: int, event: Event) -> State:
         return _resumed(replace(state, fold=fold), event)
     if name is None:
         return replace(state, fold=fold)
-    before = state.path(name)
-    after, factors = _learn_path(codec, before, fold.surface(name), seq, event), state.factors
-    tokens = _reported(after, event)
+    before, surface = state.path(name), fold.surface(name)
+    after = _learn_path(codec, _advanced(before, surface, event), surface, seq, event)
+    factors, tokens = state.factors, _reported(after, event)
     if tokens is not None:
-        after, factors = _measured(after, fold.surface(name), tokens, factors)
+        after, factors = _measured(after, surface, tokens, factors)
     # calls of several paths overlap, and one that is planned again keeps its number
     calls = max(state.calls, event.call) if isinstance(event, CallPlanned) else state.calls
     paths = state.paths if after is before else {**state.paths, name: after}
@@ -234,6 +239,15 @@ def _started_over(path: PathState) -> PathState:
     )
 
 
+def _advanced(path: PathState, surface: Surface, event: Event) -> PathState:
+    """The path with its rounds counted; the same one where the event tells nothing of them."""
+    parts = None
+    if isinstance(event, MessageSeen):
+        parts = event.original or surface.entries[-1].parts
+    progress = advance(path.progress, event, parts)
+    return path if progress is path.progress else replace(path, progress=progress)
+
+
 def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of event
     codec: Codec, path: PathState, surface: Surface, seq: int, event: Event
 ) -> PathState:
@@ -278,6 +292,8 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             return replace(path, retried=True)
         case CallFailed():
             return replace(path, phase="idle")
+        case HandedBack():
+            return replace(path, phase="idle", answer=Source(seq, event.parts))
         case ToolBegan():
             return replace(path, running=path.running | {event.call_id}, sees_tools=True)
         case ToolEnded():

@@ -33,6 +33,7 @@ from barograph.core.events import (
     Event,
     HeaderSet,
     MessageSeen,
+    Nudged,
     Pruned,
     Replaced,
     StoreGap,
@@ -40,7 +41,16 @@ from barograph.core.events import (
     Ttl,
 )
 from barograph.core.model import Codec
-from barograph.core.parts import Part, Parts, Role, calls_in, count_images, results_in
+from barograph.core.parts import (
+    Part,
+    Parts,
+    Role,
+    Text,
+    ToolResult,
+    calls_in,
+    count_images,
+    results_in,
+)
 from barograph.core.trail import Trail
 
 
@@ -54,6 +64,7 @@ class Entry(Struct, frozen=True):
         folded_by: the fold that put a stub or a summary into its place; 0 for none.
         is_request: whether the caller's user says it, and not a tool, the model, or we.
         hides: seqs of the messages that a summary stands for, those of earlier summaries included.
+        is_nudge: whether it is a nudge, which the caller's history does not have.
     """
 
     seq: int
@@ -62,6 +73,7 @@ class Entry(Struct, frozen=True):
     folded_by: int = 0
     is_request: bool = False
     hides: tuple[int, ...] = ()
+    is_nudge: bool = False
 
 
 class Surface(Struct, frozen=True):
@@ -208,6 +220,29 @@ class Surface(Struct, frozen=True):
             surface = surface.appended(codec, new)
         return surface
 
+    def nudged(self, codec: Codec, seq: int, event: Nudged) -> "Surface":
+        """This surface with a nudge at its end.
+
+        Raises:
+            SurfaceError: the result that it is to stand in is not at the end.
+        """
+        said = Text(event.text)
+        if event.inside is None:
+            return self.appended(codec, Entry(seq, "user", (said,), is_nudge=True))
+        last = self.entries[-1] if len(self.entries) else None
+        result = last.parts[-1] if last is not None and last.parts else None
+        if last is None or not isinstance(result, ToolResult) or result.call_id != event.inside:
+            raise SurfaceError(
+                f"The nudge of {event.path} is to end the result for {event.inside}, which is not "
+                "at the end of its surface.",
+                next_step="Put a nudge into the newest result, or into a block of its own.",
+                path=event.path,
+                call=event.inside,
+            )
+        grown = replace(result, content=(*result.content, said))
+        entry = replace(last, parts=(*last.parts[:-1], grown))
+        return self.cut(len(self.entries) - 1).appended(codec, entry)
+
     def find_run(self, shadows: Sequence[int]) -> int:
         """Index of the first entry of the contiguous run that these seqs cite.
 
@@ -273,6 +308,8 @@ class Fold(Struct, frozen=True):
                 changed = self.surface(event.path).pruned(codec, seq, event)
             case Compacted():
                 changed = self.surface(event.path).compacted(codec, seq, event)
+            case Nudged():
+                changed = self.surface(event.path).nudged(codec, seq, event)
             case SummaryAsked():
                 whole = self.surface(event.path)
                 asked = whole.cut(event.entries).appended(codec, Entry(seq, "user", event.parts))

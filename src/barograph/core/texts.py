@@ -74,13 +74,16 @@ def failed(error: str) -> str:
     return f"[No result: the tool failed. {error}]"
 
 
-def nudge(*, rounds: int | None, repeats: int | None, digest: str = "") -> str:
+_REQUEST: Final = "request"
+
+
+def nudge(*, rounds: int | None, repeats: int | None, request: str = "") -> str:
     """A reminder in mid-turn.
 
     Args:
         rounds: rounds since the user asked for something; None where they are not the reason.
         repeats: rounds in a row that were the same; None where there was no stall.
-        digest: the goal and the plan as they stand; empty where neither is known.
+        request: what the user asked for last; empty where it is not known.
     """
     said = ["[Note from the system, not from the user."]
     if repeats is not None:
@@ -95,8 +98,9 @@ def nudge(*, rounds: int | None, repeats: int | None, digest: str = "") -> str:
             "instructions and the request again and compare them with what you have done. Do what "
             "is still missing and nothing else; if nothing is, give your answer."
         )
-    if digest:
-        said.append(f"The goal and the plan as they stand:\n{digest}")
+    if request:
+        shown = request.replace(f"</{_REQUEST}", f"<\\/{_REQUEST}")
+        said.append(f"The request, as the user made it:\n<{_REQUEST}>\n{shown}\n</{_REQUEST}>\n")
     return " ".join(said) + "]"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from langchain.agents.middleware.types import ModelResponse
 from langchain_core.messages import AIMessage, ToolMessage
 from langgraph.errors import GraphBubbleUp
 
@@ -13,10 +14,11 @@ from barograph.core.engine import Send
 from barograph.core.errors import SurfaceError
 from barograph.core.inputs import Answered, Refused, ToolReturned, ToolStarted
 from barograph.core.parts import Parts
+from barograph.core.steering import HandBack
 from barograph.langchain.messages import read_message
 from barograph.langchain.places import inside_tool
 from barograph.langchain.refusals import overflow_of
-from barograph.langchain.track import Track
+from barograph.langchain.track import Prepared, Track
 from barograph.langchain.wire import WATCH, Watch, install
 from barograph.providers.anthropic.usage import usage_of_langchain
 
@@ -26,7 +28,7 @@ _log = logging.getLogger("barograph")
 
 
 class ModelCall:
-    """A model call under way.
+    """A model call under way; it is over before it begins where the turn is handed back.
 
     Args:
         track: the agent path that calls.
@@ -42,11 +44,15 @@ class ModelCall:
         self._clock = clock
         # before the request is built: a copy of the model, for a summary, shares its clients then
         self._is_watched = install(request.model, is_async=is_async)
-        self._prepared = track.prepare(request, at=clock())
+        prepared = track.prepare(request, at=clock())
+        self.is_over = isinstance(prepared, HandBack)
+        self.response: Any = None
+        if isinstance(prepared, HandBack):
+            self.response = _handed_back(prepared)
+            return
+        self._prepared: Prepared = prepared
         self._ttl = track.session.engine.policy.entry_ttl
         self._watch = Watch(self._record, self._ttl)
-        self.response: Any = None
-        self.is_over = False
 
     @property
     def request(self) -> Any:
@@ -118,7 +124,11 @@ class ModelCall:
             # Nothing was made of its end, and the agent has not been answered: a summary is no
             # answer, and a summary that failed is no error of its call.
             asked = self._prepared.asked
-            self._prepared = self._track.prepare(asked, at=self._clock(), summarises=False)
+            prepared = self._track.prepare(asked, at=self._clock(), summarises=False)
+            if isinstance(prepared, HandBack):
+                self.response = _handed_back(prepared)
+                return False
+            self._prepared = prepared
         else:
             return False
         return True
@@ -293,6 +303,12 @@ def _in_words(send: Send, *, is_overflow: bool) -> str:
     return (
         f"with {len(send.breakpoints)} cache markers for an hour; Policy(markers='off') places none"
     )
+
+
+def _handed_back(stop: HandBack) -> ModelResponse[Any]:
+    """What an agent gets where no call is made: words in the place of an answer."""
+    message = AIMessage(stop.text, response_metadata={"stop_reason": stop.cause})
+    return ModelResponse(result=[message])
 
 
 def _answer_in(response: Any) -> AIMessage | None:

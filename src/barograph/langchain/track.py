@@ -18,6 +18,7 @@ from barograph.core.events import HeaderSet, Ttl
 from barograph.core.inputs import CallWanted, Header
 from barograph.core.parts import Parts
 from barograph.core.readback import derive_body
+from barograph.core.steering import HandBack
 from barograph.core.surface import Entry, marks_on
 from barograph.langchain.header import Tools, definitions_in, mark_last_tool, read_tools
 from barograph.langchain.messages import (
@@ -101,8 +102,8 @@ class Track:
         given = self._given
         return 0 < len(given) <= len(messages) and all(map(_says_the_same, messages, given))
 
-    def prepare(self, request: Any, *, at: float, summarises: bool = True) -> Prepared:
-        """Log what is new and build the request to send.
+    def prepare(self, request: Any, *, at: float, summarises: bool = True) -> Prepared | HandBack:
+        """Log what is new and build the request to send, or say that there is none.
 
         With `summarises`, that may be one that asks for a summary first.
 
@@ -146,6 +147,8 @@ class Track:
         self._given, self._seen = list(messages), send.seen
         if was_rewritten:
             self._lines = []
+        if isinstance(send, HandBack):
+            return send
         wanted = replace(wanted, messages=())
         return self._written(request.override(model_settings=settings), wanted, send)
 

@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from barograph.core.errors import LogCorrupt, UnknownHandle
-from barograph.core.events import Event, MessageSeen
-from barograph.core.parts import Parts, Thinking, texts_in
+from barograph.core.events import Event, MessageSeen, Nudged
+from barograph.core.parts import Parts, Text, Thinking, texts_in
 from barograph.store.protocol import Store
 
 MOST_CHARS: Final = 20_000
@@ -80,6 +80,8 @@ def parts_of(store: Store, session: str, seq: int) -> Parts:
         StoreError: the store cannot be read.
     """
     event = _event(store, session, seq)
+    if isinstance(event, Nudged):
+        return (Text(event.text),)
     if isinstance(event, MessageSeen):
         if event.original:
             return event.original

@@ -48,6 +48,7 @@ from barograph.core.inputs import (
 from barograph.core.pressure import Gauge
 from barograph.core.relief import measure
 from barograph.core.state import State, learn, restore
+from barograph.core.steering import HandBack
 from barograph.core.work import Work
 from barograph.store.archive import archive_messages
 from barograph.store.backlog import Backlog
@@ -221,8 +222,11 @@ class Session:
         """
         return read_original(self._store, self.id, handle)
 
-    def want(self, wanted: CallWanted) -> tuple[Send, bool]:
-        """Ask for the surface of the next call; the flag says that history was rewritten for it."""
+    def want(self, wanted: CallWanted) -> tuple[Send | HandBack, bool]:
+        """Ask for the surface of the next call; the flag says that history was rewritten for it.
+
+        Where the turn is handed back, there is no next call.
+        """
         with self._lock:
             events, send = self._step(self._allowed(wanted))
         if send is None:
@@ -249,7 +253,8 @@ class Session:
         with self._lock:
             if isinstance(given, Answered | Refused) and given.wanted is not None:
                 given = replace(given, wanted=self._allowed(given.wanted))
-            return self._step(given)[1]
+            send = self._step(given)[1]
+        return send if isinstance(send, Send) else None
 
     def gauge(self, wanted: CallWanted) -> Gauge:
         """What the next request of that path weighs as it stands."""
@@ -283,23 +288,23 @@ class Session:
             self._state = state
             self.renewals += 1  # what adapters showed last is not what comes next
 
-    def _step(self, given: Input) -> tuple[Sequence[Event], Send | None]:
+    def _step(self, given: Input) -> tuple[Sequence[Event], Send | HandBack | None]:
         state, effects = self.engine.step(self._state, given)
         events: list[Event] = []
         missed: list[Event] = []
-        send = None
+        send: Send | HandBack | None = None
         for effect in effects:
             match effect:
                 case Archive():
                     missed += self._archive(effect)
                 case Append():
                     events += effect.events
-                case Send():
+                case Send() | HandBack():
                     send = effect
         for event in missed:
             events.append(event)
             state = learn(self.engine.codec, state, state.fold.seq + 1, event)
-        self._turns.follow(given, sent=send.plan.path if send else None)
+        self._turns.follow(given, sent=send.plan.path if isinstance(send, Send) else None)
         if events:
             state = self._commit(events, state)
         self._state = state

@@ -39,6 +39,8 @@ class Turns:
         match given:
             case Refused() if sent == given.path:
                 pass
+            case CallWanted() if sent is None:  # handed back
+                self.forget(given.path)
             case CallWanted() | BodyLeft():
                 self._ending.discard(given.path)
                 self._of(given.path).add(_MODEL)

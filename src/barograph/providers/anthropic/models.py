@@ -18,6 +18,20 @@ _BINDING: Final = frozenset(
     {"claude-fable-5-1", "claude-mythos-5-1", "claude-opus-5-5", "claude-sonnet-5-5"}
 )
 
+# Prompt-caching page, as read on 1-3 October 2026: models before Opus 4.5 and Sonnet 4.6, and
+# Haiku up to 4.5.
+_DROPPING: Final = frozenset(
+    {
+        "claude-opus-4-1",
+        "claude-opus-4",
+        "claude-sonnet-4-5",
+        "claude-sonnet-4",
+        "claude-haiku-4-5",
+        "claude-3-5-haiku",
+        "unknown",
+    }
+)
+
 
 # The price table: above so many tokens of input, the whole request at so many times the price.
 _CLIFFS: Final = {"claude-haiku-5-5": (100_000, 5.0)}
@@ -36,6 +50,7 @@ def _row(
         output_usd=usd[1],
         as_of=AS_OF,
         binds_thinking=name in _BINDING,
+        drops_thinking=name in _DROPPING,
         cliff_tokens=cliff_tokens,
         cliff_ratio=cliff_ratio,
     )

@@ -1,0 +1,132 @@
+"""Steer a turn before its next call: place a nudge, or hand the turn back.
+
+**Theory of operation.** `core.rounds` decides from the counts of the path; this room turns the
+decision into events. A nudge is logged as the text that is sent, and stands where no byte that was
+cached changes: after what came new with this call. On most models that is a block of its own behind
+the newest results. Models that drop their thinking once text of the user follows it would lose the
+cache of the whole history by that, so there it ends the newest result, which was never sent before.
+
+A turn that is handed back makes no call. The adapter gives the caller the words that are logged;
+when the caller shows them again they are recognised as an answer is.
+
+**Invariants.** A nudge stays as it was sent until a fold takes it (3, 4). It follows every result
+of its round (5). It is no message of the user: it neither begins a turn nor resets a count.
+
+**Out of scope.** When a turn is steered (`rounds`); what is said (`texts`).
+"""
+
+from typing import Final, cast
+
+from msgspec import Struct
+
+from barograph.core.bounds import bound_text
+from barograph.core.events import (
+    HandBackCause,
+    HandedBack,
+    MessageSeen,
+    NudgeCause,
+    Nudged,
+    TurnEnded,
+)
+from barograph.core.inputs import CallWanted
+from barograph.core.nods import is_nod
+from barograph.core.parts import Opaque, Text, ToolResult
+from barograph.core.policy import Policy
+from barograph.core.rounds import Decision, decide
+from barograph.core.surface import Surface
+from barograph.core.texts import handed_back, nudge
+from barograph.core.work import Work
+
+_QUOTED_CHARS: Final = 1_000
+"""The most of a request that a nudge quotes: it reminds of a task and does not restate it."""
+
+
+class HandBack(Struct, frozen=True, kw_only=True):
+    """Make no call, and give the caller these words as the model's; the turn is over.
+
+    Attributes:
+        text: what to say.
+        cause: why.
+        rounds: rounds that were counted.
+        seen: units of the caller's history that are known.
+    """
+
+    text: str
+    cause: HandBackCause
+    rounds: int
+    seen: int
+
+
+def steer(work: Work, given: CallWanted, policy: Policy) -> HandBack | None:
+    """Nudge the model, if that is due, or say that the turn is handed back.
+
+    To be called right after the caller's history was taken in.
+    """
+    decision = decide(work.state.path(given.path).progress, policy.round_rules)
+    if decision.kind == "hand_back":
+        return _hand_back(work, given, decision)
+    if decision.kind == "nudge":
+        _nudge(work, given, decision)
+    return None
+
+
+def _hand_back(work: Work, given: CallWanted, decision: Decision) -> HandBack:
+    path = work.state.path(given.path)
+    cause = cast("HandBackCause", decision.causes[0])
+    repeats = decision.repeats if cause == "stall" else None
+    text = handed_back(rounds=decision.rounds, repeats=repeats)
+    work.log(
+        HandedBack(
+            at=given.at,
+            path=given.path,
+            turn=path.turn,
+            cause=cause,
+            rounds=decision.rounds,
+            repeats=decision.repeats,
+            parts=(Text(text),),
+        )
+    )
+    work.log(TurnEnded(at=given.at, path=given.path, turn=path.turn, rounds=path.round))
+    return HandBack(text=text, cause=cause, rounds=decision.rounds, seen=len(path.seen))
+
+
+def _nudge(work: Work, given: CallWanted, decision: Decision) -> None:
+    """Log a nudge where it can stand; else it stays due."""
+    newest = work.events[-1] if work.events else None
+    if not isinstance(newest, MessageSeen) or newest.origin not in ("tool", "caller"):
+        return  # nothing is new that it could follow, or a repair, which a late result replaces
+    path, surface = work.state.path(given.path), work.state.surface(given.path)
+    drops = work.codec.facts_of(given.header.model).drops_thinking
+    work.log(
+        Nudged(
+            at=given.at,
+            path=given.path,
+            turn=path.turn,
+            round=path.round + 1,
+            text=nudge(
+                rounds=decision.rounds if "rounds" in decision.causes else None,
+                repeats=decision.repeats if "stall" in decision.causes else None,
+                request=_request_in(surface),
+            ),
+            causes=cast("tuple[NudgeCause, ...]", decision.causes),
+            inside=_newest_result(surface) if drops else None,
+        )
+    )
+
+
+def _newest_result(surface: Surface) -> str | None:
+    """Id of the call whose result ends the surface, if one does that may hold one more text."""
+    part = surface.entries[-1].parts[-1]
+    if not isinstance(part, ToolResult) or any(isinstance(one, Opaque) for one in part.content):
+        return None
+    return part.call_id
+
+
+def _request_in(surface: Surface) -> str:
+    """What the user asked for last, both its ends where it is long; empty where it is hidden."""
+    requests = (entry for entry in reversed(surface.entries) if entry.is_request)
+    asking = next((entry for entry in requests if not is_nod(entry.parts)), None)
+    if asking is None:
+        return ""
+    text = "\n".join(part.text for part in asking.parts if isinstance(part, Text))
+    return bound_text(text, cap_chars=_QUOTED_CHARS, handle=f"#{asking.seq}")
