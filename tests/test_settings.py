@@ -190,6 +190,28 @@ def test_a_variable_may_list_names_and_give_numbers(project):
     assert policy.start_tokens_per_char == 0.3
 
 
+def test_a_variable_is_read_in_the_type_of_its_knob(project):
+    project.environ |= {
+        "BAROGRAPH_POLICY__PRUNE_AFTER_ROUNDS": "4",
+        "BAROGRAPH_POLICY__WINDOW_TOKENS": "100000",
+        "BAROGRAPH_POLICY__PRUNE_AT_RATIO": "0.7",
+        "BAROGRAPH_POLICY__KEEP_IMAGES": "false",
+        "BAROGRAPH_POLICY__TTL": "1h",
+    }
+    policy = project.load().policy
+
+    assert (policy.prune_after_rounds, policy.window_tokens) == (4, 100_000)
+    assert (policy.prune_at_ratio, policy.keep_images, policy.ttl) == (0.7, False, "1h")
+
+
+def test_none_takes_a_value_away(project):
+    project.write("config.toml", "[policy]\nttl = '1h'\ncap_rounds = 9\n", folder=project.user)
+    project.write("barograph.toml", "[policy]\nttl = 'none'\nnudge_at_rounds = 'none'\n")
+    policy = project.load(policy__cap_rounds=None).policy
+
+    assert (policy.ttl, policy.nudge_at_rounds, policy.cap_rounds) == (None, None, None)
+
+
 def test_loading_depends_on_what_is_passed_in_alone(project, monkeypatch):
     monkeypatch.setenv("BAROGRAPH_POLICY__TTL", "nonsense")
     monkeypatch.chdir(project.user)
@@ -239,6 +261,14 @@ WRONG = [
     ("[policy]\nstart_tokens_per_char = true\n", ":2", "= True cannot", "above 0 and at most 2"),
     ("[policy]\nstart_tokens_per_char = 'x'\n", ":2", "= 'x' cannot", "above 0 and at most 2"),
     ("[policy]\nstart_tokens_per_char = nan\n", ":2", "= nan cannot", "above 0 and at most 2"),
+    ("[policy]\nprune_after_rounds = 2.5\n", ":2", "= 2.5 cannot", "above 0"),
+    ("[policy]\nprune_after_rounds = 'none'\n", ":2", "= 'none' cannot", "above 0"),
+    ("[policy]\nwindow_tokens = 'big'\n", ":2", "= 'big' cannot", "above 0"),
+    ("[policy]\nkeep_images = 'maybe'\n", ":2", "= 'maybe' cannot", "true or false"),
+    ("[policy]\ntool_result_chars = 5\n", ":2", "= 5 cannot", "table of names"),
+    ("[policy]\ntool_result_chars = {a = 'x'}\n", ":2", "cannot", "above -1"),
+    ("[policy]\nnudge_at_rounds = 0\n", ":2", "= 0 cannot", "from 1 to 100000, or None"),
+    ("[policy]\nresets = 'never'\n", ":2", "= 'never' cannot", "'request', 'message'"),
     ("[store]\nbusy_timeout_seconds = -1\n", ":2", "= -1 cannot", "0 to 3600"),
     ("[store]\nbusy_timeout_seconds = []\n", ":2", "= [] cannot", "0 to 3600"),
     ("[store]\nsynchronous = 'off'\n", ":2", "= 'off' cannot", "'normal', 'full'"),

@@ -21,7 +21,8 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, Literal, get_type_hints
+from types import NoneType
+from typing import Any, Final, Literal, get_args, get_type_hints
 
 import platformdirs
 from msgspec import Struct
@@ -48,6 +49,8 @@ NOT_SETTINGS: Final = frozenset(
 USER_FILE: Final = "config.toml"
 _LONGEST_WAIT_SECONDS: Final = 3600
 _SHOWN_CHARS: Final = 80
+_NOT_SET: Final = "none"
+"""How a file or a variable says that a knob has no value: TOML has no word for it."""
 
 
 class StoreSettings(Struct, frozen=True, kw_only=True):
@@ -205,11 +208,21 @@ def _read_value(given: Given, cwd: Path, default: Policy | StoreSettings) -> obj
     return value
 
 
-def _typed(given: Given, cwd: Path) -> object:
+def _typed(given: Given, cwd: Path) -> object:  # noqa: PLR0911 - one arm for each type
     """The value in the type of its field; choices are left to the field's own rule."""
     value, hint = given.value, _HINTS[given.key]
+    if NoneType in get_args(hint):
+        if value is None or (isinstance(value, str) and value.lower() == _NOT_SET):
+            return None
+        (hint,) = (one for one in get_args(hint) if one is not NoneType)
     if hint is float:
         return _number(value)
+    if hint is int:
+        return _whole(value)
+    if hint is bool:
+        return _yes_or_no(given)
+    if hint == Mapping[str, int]:
+        return _whole_by_name(given)
     if hint is Path:
         return _path(given, cwd)
     if hint == tuple[str, ...]:
@@ -228,6 +241,26 @@ def _number(value: object) -> float:
         return float(value)
     except (ValueError, OverflowError):
         return math.nan
+
+
+def _whole(value: object) -> float:
+    """A whole number; what is none is read as NaN too."""
+    number = _number(value)
+    return int(number) if number.is_integer() else math.nan
+
+
+def _whole_by_name(given: Given) -> Mapping[str, float]:
+    if not isinstance(given.value, Mapping):
+        raise _refusal(given, "cannot be used", "Give a table of names and whole numbers.")
+    return {str(name): _whole(value) for name, value in given.value.items()}
+
+
+def _yes_or_no(given: Given) -> bool:
+    known = {"true": True, "false": False}
+    value = known.get(given.value.lower()) if isinstance(given.value, str) else given.value
+    if not isinstance(value, bool):
+        raise _refusal(given, "cannot be used", "Give true or false.")
+    return value
 
 
 def _path(given: Given, cwd: Path) -> Path:
