@@ -64,14 +64,6 @@ NOT_YET = (
         properties=_words("metric telemetry_flag"),
     ),
     Capability(
-        "rounds",
-        "rounds are counted by a room that nothing asks yet: there is neither a nudge nor a cap",
-        "barograph.core.policy:nudge_at_rounds",
-        touches=_words("setting:round_nudge_at setting:round_hard_cap"),
-        properties=_words("event_count:nudge event_count:round_cap"),
-        clouds=_words("model_calls ends next_turn_ok tool_executions text_present"),
-    ),
-    Capability(
         "frame",
         "volatile context has no place of its own",
         "barograph.frame",

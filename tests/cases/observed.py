@@ -37,7 +37,8 @@ class Sent:
 class Observed:
     """Everything observed in one run.
 
-    `asked` are requests for a summary, none of which is among `sent`. `logs` are snapshots of the
+    `asked` are requests for a summary, none of which is among `sent`. `stopped_by` is why the last
+    turn was handed back, as its caller is told; None where it was not. `logs` are snapshots of the
     log in time, `accepted` what was said, in order. A check that needs what the op cannot show
     raises `LookupError`, which fails the case loudly.
     """
@@ -52,6 +53,7 @@ class Observed:
     tools_run: list[str] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
     unfinished_turns: int = 0
+    stopped_by: str | None = None
     values: dict[str, Any] = field(default_factory=dict)
     rows: list[Any] = field(default_factory=list)
     said: list[str] = field(default_factory=list)

@@ -9,6 +9,7 @@ import json
 import logging
 from contextlib import contextmanager
 from functools import cache
+from typing import get_args
 from unittest.mock import patch
 
 from langchain.agents import create_agent
@@ -20,6 +21,7 @@ from langchain_core.tools import BaseTool
 
 from barograph import Policy
 from barograph.audit.langchain_driver import read_langchain
+from barograph.core.events import HandBackCause
 from barograph.core.state import restore
 from barograph.core.surface import Entry
 from barograph.langchain import Barograph
@@ -45,6 +47,8 @@ SETTINGS = (
     "prune_keep_rounds",
     "max_result_chars",
     "aggregate_result_chars",
+    "round_nudge_at",
+    "round_hard_cap",
 )
 STEPS = 10_000
 
@@ -66,6 +70,8 @@ def policy_of(settings):
         "compact_at_ratio": hard,
         "prune_after_rounds": keep and max(1, keep),
         "max_result_chars": settings.get("max_result_chars"),
+        "nudge_at_rounds": settings.get("round_nudge_at"),
+        "cap_rounds": settings.get("round_hard_cap"),
     }
     return Policy(
         name="bound-once" if settings.get("prune") is False else name,
@@ -207,7 +213,9 @@ class Stage:
         self.history = state["messages"]
         last = self.history[-1]
         done = isinstance(last, AIMessage) and not last.tool_calls
-        self.seen.unfinished_turns += not done
+        reason = last.response_metadata.get("stop_reason") if done else None
+        self.seen.stopped_by = reason if reason in get_args(HandBackCause) else None
+        self.seen.unfinished_turns += not done or self.seen.stopped_by is not None
         self.seen.answers.append(str(last.text))
 
     def _start(self):

@@ -359,7 +359,7 @@ def test_unknown_words_are_known_as_such():
 def test_a_thing_that_is_not_possible_yet_is_named_by_what_needs_it():
     names = [one.name for one in not_yet.blocking({"op:compact_both", "form:openai"})]
     assert names == ["compact", "OpenAI codec"]
-    assert not_yet.judged_elsewhere({"prop": "event_count", "kind": "nudge"}, []).name == "rounds"
+    assert not_yet.judged_elsewhere({"prop": "metric"}, []).name == "metrics"
     assert not_yet.judged_elsewhere({"prop": "event_count", "kind": "turn"}, []) is None
     frame = not_yet.touched_by({"input:volatile_sources:changing"})
     assert not_yet.judged_elsewhere({"prop": "text_present"}, frame).name == "frame"

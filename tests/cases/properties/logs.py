@@ -20,6 +20,7 @@ _KINDS = {
     "error": "call_failed",
     "rewind": "replaced",
     "prune": "pruned",
+    "nudge": "nudged",
 }
 
 
@@ -89,6 +90,11 @@ def event_count(seen, kind, eq):
         found = sum(getattr(event, "origin", "") == "repair" for _, event in seen.log)
         if found != eq:
             yield f"{found} repairs"
+        return
+    if kind == "round_cap":
+        found = sum(getattr(event, "cause", "") == "round_cap" for _, event in seen.log)
+        if found != eq:
+            yield f"{found} turns were handed back"
         return
     tag = _KINDS.get(kind, kind)
     if kind not in _KINDS and tag not in tags:

@@ -56,8 +56,11 @@ def provider_rejections(seen, eq):
 
 @check
 def ends(seen, reason_in):
-    """`completed` is a last word of the model after every turn; else the caller has an error."""
-    reason = "completed" if not seen.unfinished_turns else "error"
+    """`completed` is a last word of the model after every turn, without which there is an error.
+
+    A turn that is handed back ends for the reason that its caller is told.
+    """
+    reason = seen.stopped_by or ("completed" if not seen.unfinished_turns else "error")
     if reason not in reason_in:
         yield f"the run ends as {reason}: {seen.errors[-1:]}"
 
