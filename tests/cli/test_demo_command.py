@@ -36,7 +36,7 @@ def test_three_coders_make_the_same_moves(ran):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (["show", "latest", "--call", "17"], "Call 17"),
+        (["show", "latest", "--call", "16"], "Call 16"),
         (["why", "latest", "19"], "Held"),
         (["folds", "latest"], "rent"),
         (["verify", "latest"], "50 of 50 exact, 50 of 50 derived"),

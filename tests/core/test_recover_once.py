@@ -16,7 +16,10 @@ from barograph.core.state import State, restore
 from barograph.providers.anthropic.codec import AnthropicCodec
 
 MODEL = "claude-opus-4-8"
-BALANCED = Policy(rent_ratio=100.0, summary="digest")
+# The same results over and over are no stall here.
+BALANCED = Policy(
+    rent_ratio=100.0, summary="digest", stall_nudge_repeats=None, stall_stop_repeats=None
+)
 LONG = "\n".join(f"src/part.py:{n}: def handler_{n}(event): ..." for n in range(100))
 TOO_LONG = Overflow()
 REPORTED = Usage(

@@ -144,7 +144,7 @@ def _print_next(ours: "Lane", path: Path | None, *, passed: bool) -> None:
         "\nNext:"
     )
     for typed, use in (
-        (f"barograph show latest --call 17{store}", "what the model saw on call 17"),
+        (f"barograph show latest --call 16{store}", "what the model saw on call 16"),
         (f"barograph why latest 19{store}", "why the cache held on a later one"),
         (f"barograph folds latest{store}", "what was taken out of sight, and whether it paid"),
         (f"barograph verify latest{store}", "every request, rebuilt from the log"),
