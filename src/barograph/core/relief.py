@@ -6,7 +6,7 @@ be written once more. Like skis that may be rented or bought without knowing how
 best without foresight is to buy when the rent that was paid comes near the price: the pass runs
 when the stale tokens have cost `rent_ratio` times what the pass costs. On recorded sessions that
 stays within 2.5 % of the cheapest schedule known afterwards, on average, where a share of 60 % of
-the window costs 12 to 16 % more than it (bench/relief.py).
+the window costs 13 to 19 % more than it (bench/relief.py).
 
 Four things change that. A *cold* cache, since then the pass is free. A price *cliff*, above which
 each token of a request costs more, where a pass brings it below. The *safety* share of the window,
