@@ -29,6 +29,7 @@ from barograph.core.digest import NARRATIVE_RATIO, write_digest
 from barograph.core.events import CompactCause, Compacted, Stub, SummaryAsked
 from barograph.core.inputs import Answered, CallWanted, Refused
 from barograph.core.model import Codec
+from barograph.core.notes import notes_of
 from barograph.core.parts import Parts, Text, calls_in
 from barograph.core.policy import Policy
 from barograph.core.pressure import Gauge
@@ -201,7 +202,8 @@ def write_summary(
 ) -> Parts:
     """What stands in the place of a run of entries, made from all that it hides."""
     hidden = {one for entry in run for one in entry.hides or (entry.seq,)}
-    notes = [note for note in work.state.path(path).notes if note.seq in hidden]
+    spoken = [one for one in work.state.path(path).spoken if one.seq in hidden]
+    notes = [note for one in spoken for note in notes_of(one)]
     return (Text(write_digest(notes, budget_chars=budget_chars, narrative=narrative)),)
 
 

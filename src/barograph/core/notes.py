@@ -94,6 +94,23 @@ _STEP_TEXTS: Final = ("content", "step", "text", "title", "task", "description",
 _DONE: Final = frozenset({"completed", "complete", "done", "finished", "true"})
 
 
+class Spoken(Struct, frozen=True):
+    """A message as it entered: its event, role, origin and content.
+
+    Notes are taken of it when a digest is written, since that is rare and messages are many.
+    """
+
+    seq: int
+    role: Role
+    origin: Origin
+    parts: Parts
+
+
+def notes_of(spoken: Spoken) -> tuple[Note, ...]:
+    """What is to be noted of a message that entered."""
+    return take_notes(spoken.seq, spoken.role, spoken.origin, spoken.parts)
+
+
 def take_notes(
     seq: int, role: Role, origin: Origin, parts: Parts, *, pinned: bool = False
 ) -> tuple[Note, ...]:

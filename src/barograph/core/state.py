@@ -34,7 +34,7 @@ from barograph.core.events import (
 )
 from barograph.core.ingest import unit_key
 from barograph.core.model import Codec, Scope
-from barograph.core.notes import Note, take_notes
+from barograph.core.notes import Spoken
 from barograph.core.parts import Parts, Text, ToolCall
 from barograph.core.pressure import Count, Factors, Meter, take_report
 from barograph.core.prune import Pending, candidate_of
@@ -82,7 +82,7 @@ class PathState(Struct, frozen=True):
         provider_id: the provider's id of the last response.
         replies: messages of the model that it was shown so far, those of before its first call too.
         pending: what a pass would take.
-        notes: what a digest is made of, from all messages that entered, hidden ones too.
+        spoken: all messages that entered, hidden ones too: a digest is made of them.
         asked: the summary that was asked for last; None where it is not awaited.
         summaries: how many were asked for.
         meter: what the provider counted.
@@ -112,7 +112,7 @@ class PathState(Struct, frozen=True):
     provider_id: str | None = None
     replies: int = 0
     pending: Pending = Pending()
-    notes: Trail[Note] = Trail()
+    spoken: Trail[Spoken] = Trail()
     asked: SummaryAsked | None = None
     summaries: int = 0
     meter: Meter = Meter()
@@ -259,9 +259,9 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
         case MessageSeen():
             parts = surface.entries[-1].parts
             path = _seen(path, seq, event, parts)
-            notes = take_notes(seq, event.role, event.origin, parts)
+            spoken = Spoken(seq, event.role, event.origin, parts)
             replies = path.replies + (event.role == "assistant")
-            path = replace(path, notes=path.notes.extended(notes), replies=replies)
+            path = replace(path, spoken=path.spoken.extended((spoken,)), replies=replies)
             candidate = candidate_of(codec, surface, replies)
             if candidate is None:
                 return path
