@@ -6,6 +6,7 @@ the requests that follow are counted as unchecked.
 """
 
 import json
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
@@ -129,8 +130,7 @@ class _Verifier:
             self._check_requests(events)
         except (LogError, SurfaceError) as error:
             self._report(error)
-        for _ in events:
-            pass  # bodies and numbers are proved by reading them
+        deque(events, maxlen=0)  # bodies and numbers are proved by reading them
         return Verification(
             session=self._session,
             events=self._events,
