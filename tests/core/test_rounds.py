@@ -259,7 +259,7 @@ _NOISE = [
         message="",
     ),
     CallFailed(**HERE, call=9, error="E", status=429, message=""),
-    FrameComposed(**HERE, turn=1, parts=(Text("frame"),)),
+    FrameComposed(**HERE, turn=1, parts=(), sections=()),
     ArchiveMissed(**HERE, reason="locked"),
     ToolBegan(**HERE, call_id="x", name="look", arguments="{}"),
     StoreGap(

@@ -20,6 +20,7 @@ from barograph.core.events import (
     CallPlanned,
     Compacted,
     Event,
+    FrameComposed,
     HeaderSet,
     MessageSeen,
     Nudged,
@@ -264,9 +265,17 @@ class _Reader:
     def take(self, seq: int, event: Event) -> None:
         self.state = learn_logged(self.codec, self.state, seq, event, self.session)
         match event:
-            case MessageSeen() | Nudged() | Replaced() | Pruned() | Compacted() | HeaderSet():
+            case (
+                MessageSeen()
+                | Nudged()
+                | FrameComposed()
+                | Replaced()
+                | Pruned()
+                | Compacted()
+                | HeaderSet()
+            ):
                 self.sources[seq] = _source(seq, event)
-                if not isinstance(event, MessageSeen | Nudged):
+                if not isinstance(event, MessageSeen | Nudged | FrameComposed):
                     self._changes.setdefault(event.path, []).append((seq, event))
             case CallPlanned():
                 # a call that is planned again keeps what it had
@@ -313,11 +322,13 @@ class _Reader:
             self.calls[number] = msgspec.structs.replace(self.calls[number], **fields)
 
 
-def _source(seq: int, event: MessageSeen | Nudged | Rewrite | HeaderSet) -> Source:
+def _source(seq: int, event: MessageSeen | Nudged | FrameComposed | Rewrite | HeaderSet) -> Source:
     if isinstance(event, MessageSeen):
         origin: str = event.origin
     elif isinstance(event, Nudged):
         origin = "nudge"
+    elif isinstance(event, FrameComposed):
+        origin = "frame"
     else:
         origin = " ".join(event.changed) if isinstance(event, HeaderSet) else event.cause
     return Source(

@@ -16,6 +16,7 @@ from barograph.core.events import (
     Compacted,
     ConfigChanged,
     Event,
+    FrameComposed,
     HandedBack,
     HeaderSet,
     MessageLeftOut,
@@ -107,7 +108,7 @@ def _happened(seq: int, event: Event, models: dict[str, str]) -> Entry | None:
             models[event.path] = event.model
         case Replaced():
             path, what, pieces = event.path, _replaced(event), _pieces(event.parts)
-        case Compacted() | Pruned() | ArchiveMissed() | Nudged():
+        case Compacted() | Pruned() | ArchiveMissed() | Nudged() | FrameComposed():
             path, (what, pieces) = event.path, _governed(event)
         case MessageLeftOut():
             path, pieces = event.path, _pieces(event.parts)
@@ -127,7 +128,7 @@ def _happened(seq: int, event: Event, models: dict[str, str]) -> Entry | None:
 
 
 def _governed(
-    event: Compacted | Pruned | ArchiveMissed | Nudged,
+    event: Compacted | Pruned | ArchiveMissed | Nudged | FrameComposed,
 ) -> tuple[str, tuple[Piece, ...]]:
     """What we did to a surface, and what the model reads of it."""
     match event:
@@ -138,8 +139,20 @@ def _governed(
             return f"pruned ({event.cause}): {len(event.stubs)} entries gave way to stubs", ()
         case Nudged():
             return f"nudged ({' and '.join(event.causes)}):", (Piece(text=event.text),)
+        case FrameComposed():
+            return _framed(event), _pieces(event.parts)
         case ArchiveMissed():
             return f"what a summary hides could not be archived: {event.reason}", ()
+
+
+def _framed(event: FrameComposed) -> str:
+    """What came with a turn, and which sources failed."""
+    said = [f"{one.source} ({one.change})" for one in event.sections]
+    missed = [f"{one.source} failed: {one.reason}" for one in event.missed]
+    colon = ":" if said else ""
+    return "; ".join([f"frame of turn {event.turn}: {', '.join(said) or 'as before'}", *missed]) + (
+        colon
+    )
 
 
 def _header(event: HeaderSet, model: str | None) -> str:

@@ -27,6 +27,7 @@ from msgspec.structs import replace
 
 from barograph.core.digest import NARRATIVE_RATIO, write_digest
 from barograph.core.events import CompactCause, Compacted, Stub, SummaryAsked
+from barograph.core.framing import rearm
 from barograph.core.inputs import Answered, CallWanted, Refused
 from barograph.core.model import Codec
 from barograph.core.notes import notes_of
@@ -158,7 +159,10 @@ def carry_out(work: Work, given: CallWanted, plan: Plan, told: Told) -> Gauge:
         gauge = replace(gauge, projected_tokens=event.tokens_after)
         plan = replace(plan, gauge=gauge)
         work.log(event)
-    return gauge
+    if plan.cause == "manual":  # the next turn has its frame composed anew
+        return gauge
+    shown = round(rearm(work, given) * gauge.tokens_per_char)
+    return replace(gauge, projected_tokens=gauge.projected_tokens + shown)
 
 
 def read_summary(

@@ -59,6 +59,7 @@ from barograph.core.events import (
     ToolEnded,
     TurnEnded,
 )
+from barograph.core.framing import compose
 from barograph.core.inputs import (
     Answered,
     BodyLeft,
@@ -152,6 +153,7 @@ class Engine:
                 work.log(_opened(given, self.policy, self.codec))
             case CallWanted():
                 take_in(work, given, self.policy)
+                compose(work, given)
                 stop = steer(work, given, self.policy)
                 send = (stop or self._relieved(work, given, relieve(work, given, self.policy)),)
             case CompactWanted():

@@ -25,16 +25,28 @@ _OPENS: Final = re.compile("[<\uff1c\ufe64\u2039\u276e\u27e8\u3008\u2329\u02c2\u
 _SLASHES: Final = frozenset("/\\\u2044\u2215\u2571\u29f8\uff0f\uff3c\u29f5\ufe68")
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Co", "Cn", "Me", "Mn"})
 # Letters of other scripts that look like those in our tags and that NFKC leaves as they are.
+_LOOK_ALIKES: Final = {
+    "a": "\u0430\u03b1\u0251",
+    "c": "\u0441\u03f2",
+    "d": "\u0501\u0257",
+    "e": "\u0435\u03b5\u04bd",
+    "g": "\u0261\u0581",
+    "i": "\u0456\u03b9\u0131\u0269\u04cf",
+    "m": "\u043c",
+    "n": "\u0578\u043f\u057c",
+    "o": "\u043e\u03bf\u0585",
+    "q": "\u051b\u0566",
+    "r": "\u0433\u027e",
+    "s": "\u0455",
+    "t": "\u0442\u03c4",
+    "u": "\u03c5\u057d\u028b",
+    "x": "\u0445\u03c7",
+    "y": "\u0443\u03b3\u04af",
+    "h": "\u04bb\u0570",
+}
 _LOOKS_LIKE: Final = str.maketrans(
-    {
-        "а": "a", "α": "a", "ɑ": "a", "с": "c", "ϲ": "c", "ԁ": "d", "ɗ": "d",
-        "е": "e", "ε": "e", "ҽ": "e", "ɡ": "g", "ց": "g", "і": "i", "ι": "i", "ı": "i",
-        "ɩ": "i", "ӏ": "i", "м": "m", "ո": "n", "п": "n", "ռ": "n", "о": "o", "ο": "o",
-        "օ": "o", "ԛ": "q", "զ": "q", "г": "r", "ɾ": "r", "ѕ": "s", "т": "t", "τ": "t",
-        "υ": "u", "ս": "u", "ʋ": "u", "х": "x", "χ": "x", "у": "y", "γ": "y", "ү": "y",
-        "һ": "h", "հ": "h",
-    }
-)  # fmt: skip
+    {alike: letter for letter, alikes in _LOOK_ALIKES.items() for alike in alikes}
+)
 
 
 def escape_tags(text: str) -> str:

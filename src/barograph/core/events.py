@@ -26,6 +26,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from barograph.core.parts import Parts, Role
+from barograph.core.trust import Trust
 
 SCHEMA: Final = 1
 
@@ -499,14 +500,59 @@ class ConfigChanged(_Event, frozen=True, kw_only=True, tag="config_changed"):
     after: str
 
 
+FrameChange: TypeAlias = Literal["new", "changed", "removed", "again"]
+
+
+class FrameItem(Struct, frozen=True):
+    """An item of a section: its id, the digest of its text, and how far it is trusted."""
+
+    id: str
+    digest: str
+    trust: Trust
+
+
+class FrameSection(Struct, frozen=True, kw_only=True):
+    """A section of a frame that was sent.
+
+    Attributes:
+        source: what it came from.
+        change: `new`; `changed` where it takes the place of the one sent before; `removed` where
+            that one is taken back; `again` where a fold had hidden it.
+        adds: whether it stands beside the ones before it and does not take their place.
+        digest: of its content, hex.
+        items: what it recalls; empty where it is plain text.
+    """
+
+    source: str
+    change: FrameChange
+    adds: bool = False
+    digest: str = ""
+    items: tuple[FrameItem, ...] = ()
+
+
+class FrameMissed(Struct, frozen=True):
+    """A source that gave nothing because it failed; what it gave before still holds."""
+
+    source: str
+    reason: str
+
+
 class FrameComposed(_Event, frozen=True, kw_only=True, tag="frame_composed"):
-    """The volatile context of a turn, as composed; its message is a `MessageSeen`."""
+    """The volatile context of a turn entered the surface of an agent path, at its end.
+
+    Attributes:
+        parts: a text for each section, as it was sent; none where nothing had changed.
+        sections: what these texts are.
+        missed: sources that failed.
+    """
 
     BODIES = ("parts",)
 
     path: str
     turn: int
     parts: Parts
+    sections: tuple[FrameSection, ...]
+    missed: tuple[FrameMissed, ...] = ()
 
 
 class StoreGap(_Event, frozen=True, kw_only=True, tag="store_gap"):

@@ -5,6 +5,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from barograph.core.events import Usage
+from barograph.core.frames import Offer
 from barograph.core.ingest import Incoming
 from barograph.core.parts import Parts
 
@@ -39,6 +40,8 @@ class CallWanted(Struct, frozen=True, kw_only=True):
         window_tokens: what the model takes, where the adapter knows better than the table.
         summarises: whether the adapter can send one more call, to ask for a summary.
         folds: whether anything may be folded for it; not while the log cannot be written.
+        frame: what the sources offer for a turn that begins with this call; None where they were
+            not asked.
     """
 
     at: float
@@ -53,6 +56,7 @@ class CallWanted(Struct, frozen=True, kw_only=True):
     window_tokens: int | None = None
     summarises: bool = False
     folds: bool = True
+    frame: Offer | None = None
 
 
 class CompactWanted(Struct, frozen=True, kw_only=True):

@@ -122,7 +122,7 @@ def _answers_repair(state: State, given: CallWanted, new: list[Unit]) -> bool:
 def _entries_after(state: State, path: str, matched: int) -> list[Entry]:
     """Entries that follow the last of so many units of the caller's history.
 
-    A nudge stays with what it came after: it was sent so.
+    A nudge or a frame stays with what it came after: it was sent so.
     """
     seen, entries = state.path(path).seen, state.surface(path).entries
     last_kept = seen[matched - 1].seq if matched else 0
@@ -130,7 +130,7 @@ def _entries_after(state: State, path: str, matched: int) -> list[Entry]:
     # a summary stands where the messages stood that it hides, and not where it was logged
     while start and max(entries[start - 1].hides, default=entries[start - 1].seq) > last_kept:
         start -= 1
-    while matched and start < len(entries) and entries[start].is_nudge:
+    while matched and start < len(entries) and (entries[start].is_nudge or entries[start].is_frame):
         start += 1
     return entries.span(start)
 

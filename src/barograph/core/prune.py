@@ -16,7 +16,7 @@ that brought it (6).
 **Out of scope.** When a pass pays (`relief`); what a stub says (`stubs`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -145,8 +145,17 @@ def candidate_of(codec: Codec, surface: Surface, round_number: int) -> Candidate
     return Candidate(entry=index, saved_chars=round(weight * share), round=round_number)
 
 
-def make_stubs(surface: Surface, pending: Pending, *, drops_thinking: bool) -> tuple[Stub, ...]:
-    """Stubs of all that is stale; with `drops_thinking`, thinking after the first of them goes."""
+def make_stubs(
+    surface: Surface,
+    pending: Pending,
+    *,
+    drops_thinking: bool,
+    retired: Mapping[int, Parts] = {},
+) -> tuple[Stub, ...]:
+    """Stubs of all that is stale; with `drops_thinking`, thinking after the first of them goes.
+
+    So does what is `retired` of the frames after it, by their events: there it is free.
+    """
     stubs: dict[int, Parts] = {}
     for candidate in pending.candidates.span(pending.done, pending.aged):
         entry = surface.entries[candidate.entry]
@@ -155,6 +164,11 @@ def make_stubs(surface: Surface, pending: Pending, *, drops_thinking: bool) -> t
             stubs[candidate.entry] = parts
     if not stubs:
         return ()
+    if retired:
+        first = min(stubs)
+        for index, entry in enumerate(surface.entries.span(first), start=first):
+            if entry.seq in retired:
+                stubs[index] = retired[entry.seq]
     if drops_thinking:
         stubs |= dict(_without_thinking(surface, min(stubs), stubs))
     return tuple(

@@ -138,8 +138,13 @@ class _Look:
 
     def stubs(self) -> tuple[Stub, ...]:
         """What a pass puts into the places of the stale entries."""
-        drops = self._facts.binds_thinking
-        return make_stubs(self._surface, self._pending, drops_thinking=drops)
+        path = self._path
+        return make_stubs(
+            self._surface,
+            self._pending,
+            drops_thinking=self._facts.binds_thinking,
+            retired=path.frames.retired(turn=path.turn, aged_before=self._aged_before),
+        )
 
     def as_pass(self, cause: PruneCause, stubs: tuple[Stub, ...]) -> Pruned:
         """The pass, with what it costs and when that is paid back."""

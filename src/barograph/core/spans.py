@@ -100,13 +100,15 @@ def _end_of(surface: Surface, span: Span) -> int:
 
 
 def _request(entries: Sequence[Entry]) -> tuple[int, int]:
-    """First and last entry of the current request; 0 and -1 where there is none."""
+    """First and last entry of the current request and its frame; 0 and -1 where there is none."""
     last = len(entries) - 1
     while last >= 0 and not entries[last].is_request:
         last -= 1
     first = max(last, 0)
-    while first and entries[first - 1].is_request:
+    while first and (entries[first - 1].is_request or entries[first - 1].is_frame):
         first -= 1
+    while 0 <= last < len(entries) - 1 and entries[last + 1].is_frame:
+        last += 1
     return first, last
 
 

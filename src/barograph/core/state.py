@@ -17,6 +17,7 @@ from barograph.core.events import (
     CallPlanned,
     Compacted,
     Event,
+    FrameComposed,
     HandedBack,
     HeaderSet,
     MessageLeftOut,
@@ -32,6 +33,7 @@ from barograph.core.events import (
     Ttl,
     TurnBegan,
 )
+from barograph.core.frames import Frames
 from barograph.core.ingest import unit_key
 from barograph.core.model import Codec, Scope
 from barograph.core.notes import Spoken
@@ -83,6 +85,7 @@ class PathState(Struct, frozen=True):
         replies: messages of the model that it was shown so far, those of before its first call too.
         pending: what a pass would take.
         spoken: all messages that entered, hidden ones too: a digest is made of them.
+        frames: what is in force of the context that came with its turns.
         asked: the summary that was asked for last; None where it is not awaited.
         summaries: how many were asked for.
         meter: what the provider counted.
@@ -113,6 +116,7 @@ class PathState(Struct, frozen=True):
     replies: int = 0
     pending: Pending = Pending()
     spoken: Trail[Spoken] = Trail()
+    frames: Frames = Frames()
     asked: SummaryAsked | None = None
     summaries: int = 0
     meter: Meter = Meter()
@@ -269,10 +273,14 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
         case MessageLeftOut():
             return _seen(path, seq, event, event.parts)
         case Replaced():
-            return _replaced(path, surface, event)
+            frames = path.frames.without(event.shadows, by_fold=False)
+            return replace(_replaced(path, surface, event), frames=frames)
         case Pruned():
             pending = path.pending.at_round(event.aged_before).after_pass()
-            return replace(_replaced(path, surface, None), pending=pending)
+            frames = path.frames.pruned(event.stubs)
+            return replace(_replaced(path, surface, None), pending=pending, frames=frames)
+        case FrameComposed():
+            return replace(path, frames=path.frames.with_frame(seq, event, path.replies))
         case Compacted():
             return _compacted(path, surface, seq, event)
         case SummaryAsked():
@@ -331,7 +339,8 @@ def _replaced(path: PathState, surface: Surface, event: Replaced | None) -> Path
 def _compacted(path: PathState, surface: Surface, seq: int, event: Compacted) -> PathState:
     start = surface.find_run((seq,))
     pending = path.pending.compacted(start, len(event.shadows))
-    return replace(_replaced(path, surface, None), pending=pending, asked=None)
+    frames = path.frames.without(event.shadows, by_fold=True)
+    return replace(_replaced(path, surface, None), pending=pending, frames=frames, asked=None)
 
 
 def _planned(path: PathState, event: CallPlanned) -> PathState:

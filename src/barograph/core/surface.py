@@ -17,8 +17,9 @@ every surface: what the model saw meanwhile is not in the log, so nothing may be
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,6 +32,7 @@ from barograph.core.events import (
     Breakpoint,
     Compacted,
     Event,
+    FrameComposed,
     HeaderSet,
     MessageSeen,
     Nudged,
@@ -65,6 +67,7 @@ class Entry(Struct, frozen=True):
         is_request: whether the caller's user says it, and not a tool, the model, or we.
         hides: seqs of the messages that a summary stands for, those of earlier summaries included.
         is_nudge: whether it is a nudge, which the caller's history does not have.
+        is_frame: whether it is the frame of a turn, which that does not have either.
     """
 
     seq: int
@@ -74,6 +77,7 @@ class Entry(Struct, frozen=True):
     is_request: bool = False
     hides: tuple[int, ...] = ()
     is_nudge: bool = False
+    is_frame: bool = False
 
 
 class Surface(Struct, frozen=True):
@@ -216,9 +220,14 @@ class Surface(Struct, frozen=True):
                     path=event.path,
                     entry=entry.seq,
                 )
-            new = Entry(entry.seq, entry.role, parts, folded_by=seq)
-            surface = surface.appended(codec, new)
+            surface = surface.appended(codec, replace(entry, parts=parts, folded_by=seq))
         return surface
+
+    def framed(self, codec: Codec, seq: int, event: FrameComposed) -> "Surface":
+        """This surface with the frame of a turn at its end, if it says anything."""
+        if not event.parts:
+            return self
+        return self.appended(codec, Entry(seq, "user", event.parts, is_frame=True))
 
     def nudged(self, codec: Codec, seq: int, event: Nudged) -> "Surface":
         """This surface with a nudge at its end.
@@ -270,6 +279,16 @@ class Surface(Struct, frozen=True):
         return self.entries[-1].role != "assistant"
 
 
+_CHANGES: Final[Mapping[type, Callable[[Surface, Codec, int, Any], Surface]]] = {
+    Replaced: Surface.replaced,
+    Pruned: Surface.pruned,
+    Compacted: Surface.compacted,
+    Nudged: Surface.nudged,
+    FrameComposed: Surface.framed,
+}
+"""What we do to a surface, by the event that says it."""
+
+
 class Fold(Struct, frozen=True):
     """All surfaces of a session after some prefix of its log."""
 
@@ -302,14 +321,9 @@ class Fold(Struct, frozen=True):
                 changed = self.surface(event.path).appended(codec, entry)
             case HeaderSet():
                 changed = replace(self.surface(event.path), header=event, header_seq=seq)
-            case Replaced():
-                changed = self.surface(event.path).replaced(codec, seq, event)
-            case Pruned():
-                changed = self.surface(event.path).pruned(codec, seq, event)
-            case Compacted():
-                changed = self.surface(event.path).compacted(codec, seq, event)
-            case Nudged():
-                changed = self.surface(event.path).nudged(codec, seq, event)
+            case Replaced() | Pruned() | Compacted() | Nudged() | FrameComposed():
+                change = _CHANGES[type(event)]
+                changed = change(self.surface(event.path), codec, seq, event)
             case SummaryAsked():
                 whole = self.surface(event.path)
                 asked = whole.cut(event.entries).appended(codec, Entry(seq, "user", event.parts))

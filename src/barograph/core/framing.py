@@ -1,0 +1,70 @@
+"""Put the frame of a turn into the log: after the user's message, once, and again after a fold.
+
+The adapter has the sources asked when a turn is about to begin (`opens_turn`) and hands over what
+they offer with the call. Here it is logged if the turn does begin, with what is new of it only. A
+call that goes on with a turn, after a tool, an interrupt or an error, has none.
+"""
+
+from barograph.core.events import FrameComposed, TurnBegan
+from barograph.core.frames import plan_again, plan_sections
+from barograph.core.inputs import CallWanted
+from barograph.core.intake import take_in
+from barograph.core.model import Codec
+from barograph.core.parts import Text
+from barograph.core.policy import Policy
+from barograph.core.state import State
+from barograph.core.work import Work
+
+
+def opens_turn(codec: Codec, state: State, wanted: CallWanted, policy: Policy) -> str | None:
+    """What the user says, where the call that is wanted begins a turn; None where it does not.
+
+    Nothing is logged.
+    """
+    if not wanted.messages or wanted.messages[-1].role != "user":
+        return None
+    work = Work(codec, state)
+    take_in(work, wanted, policy)
+    if not _begins(work):
+        return None
+    entry = work.state.surface(wanted.path).entries[-1]
+    return "\n".join(part.text for part in entry.parts if isinstance(part, Text))
+
+
+def compose(work: Work, given: CallWanted) -> None:
+    """Log the frame of a turn that has just begun, if one is offered."""
+    offer, path = given.frame, work.state.path(given.path)
+    if offer is None or not _begins(work):
+        return
+    sections, texts = plan_sections(path.frames, offer, path.turn)
+    work.log(
+        FrameComposed(
+            at=given.at,
+            path=given.path,
+            turn=path.turn,
+            parts=texts,
+            sections=sections,
+            missed=offer.missed,
+        )
+    )
+
+
+def rearm(work: Work, given: CallWanted) -> int:
+    """Show again what a fold has just hidden of what is in force; how much that weighs."""
+    path = work.state.path(given.path)
+    sections, texts = plan_again(path.frames)
+    if not texts or path.turn != path.frames.composed:
+        return 0
+    work.log(
+        FrameComposed(at=given.at, path=given.path, turn=path.turn, parts=texts, sections=sections)
+    )
+    return sum(map(work.codec.weigh, texts))
+
+
+def _begins(work: Work) -> bool:
+    """Whether a turn has begun in this step, by the message that is the newest."""
+    began = [event.path for event in work.events if isinstance(event, TurnBegan)]
+    if not began:
+        return False
+    entries = work.state.surface(began[-1]).entries
+    return bool(len(entries)) and entries[-1].is_request
