@@ -152,9 +152,9 @@ def make_stubs(
     drops_thinking: bool,
     retired: Mapping[int, Parts] = {},
 ) -> tuple[Stub, ...]:
-    """Stubs of all that is stale; with `drops_thinking`, thinking after the first of them goes.
+    """Stubs of all that is stale, with what is left of the frames that are `retired`, by entry.
 
-    So does what is `retired` of the frames after it, by their events: there it is free.
+    With `drops_thinking`, thinking after the first of them goes.
     """
     stubs: dict[int, Parts] = {}
     for candidate in pending.candidates.span(pending.done, pending.aged):
@@ -164,11 +164,7 @@ def make_stubs(
             stubs[candidate.entry] = parts
     if not stubs:
         return ()
-    if retired:
-        first = min(stubs)
-        for index, entry in enumerate(surface.entries.span(first), start=first):
-            if entry.seq in retired:
-                stubs[index] = retired[entry.seq]
+    stubs |= retired
     if drops_thinking:
         stubs |= dict(_without_thinking(surface, min(stubs), stubs))
     return tuple(

@@ -31,6 +31,7 @@ the very newest one never.
 from barograph.core.breakpoints import find_anchor
 from barograph.core.events import PruneCause, Pruned, Stub
 from barograph.core.inputs import CallWanted
+from barograph.core.parts import Parts
 from barograph.core.policy import Policy
 from barograph.core.pressure import Gauge, project_tokens, ratio_of
 from barograph.core.prune import Pending, has_thinking_after, make_stubs
@@ -45,7 +46,7 @@ def relieve(work: Work, given: CallWanted, policy: Policy) -> Gauge:
     if not policy.prunes or not given.folds:
         return look.gauge
     cause = look.due()
-    stubs = look.stubs() if cause else ()
+    stubs = look.stubs(cause) if cause else ()
     if cause is None or not stubs:
         return look.gauge
     work.log(look.as_pass(cause, stubs))
@@ -59,7 +60,7 @@ def force(work: Work, given: CallWanted, policy: Policy) -> Gauge:
     replies = work.state.path(given.path).replies
     for kept in range(min(policy.prune_after_rounds, replies), 0, -1):
         look = _Look(work, given, policy, kept)
-        stubs = look.stubs() if look.is_enough or kept == 1 else ()
+        stubs = look.stubs("forced") if look.is_enough or kept == 1 else ()
         if stubs:
             work.log(look.as_pass("forced", stubs))
             break
@@ -89,6 +90,7 @@ class _Look:
         self, work: Work, given: CallWanted, policy: Policy, kept: int | None = None
     ) -> None:
         self._given, self._policy = given, policy
+        self._weigh = work.codec.weigh
         self._facts = work.codec.facts_of(given.header.model)
         self._path: PathState = work.state.path(given.path)
         self._surface: Surface = work.state.surface(given.path)
@@ -136,15 +138,36 @@ class _Look:
         least = min(gauge.projected_tokens, usable) - self._policy.relief_ratio * usable
         return gauge.projected_tokens - self._stale_tokens <= least
 
-    def stubs(self) -> tuple[Stub, ...]:
-        """What a pass puts into the places of the stale entries."""
-        path = self._path
+    def stubs(self, cause: PruneCause) -> tuple[Stub, ...]:
+        """What a pass puts into the places of the stale entries, and of frames with them."""
         return make_stubs(
             self._surface,
             self._pending,
             drops_thinking=self._facts.binds_thinking,
-            retired=path.frames.retired(turn=path.turn, aged_before=self._aged_before),
+            retired=self._retired(anywhere=cause in {"cold", "forced"}),
         )
+
+    def _retired(self, *, anywhere: bool) -> dict[int, Parts]:
+        """What is left, by entry, of the frames that go with a pass.
+
+        Behind its first change that costs nothing. One before it moves that change to the front,
+        so it goes where that costs no more, for what it takes off, than the pass itself does.
+        """
+        frames, first = self._path.frames, self._pending.first_stale
+        left = frames.retired(turn=self._path.turn, aged_before=self._aged_before)
+        if not left or first is None:
+            return {}
+        surface, saved, begin = self._surface, 0, first.entry
+        start = surface.chars_before(first.entry)
+        price = self._rewritten_tokens / max(1.0, self._stale_tokens)
+        found = [(i, one) for i, one in enumerate(surface.entries) if one.seq in left]
+        for index, entry in reversed(found):
+            if index > first.entry:
+                continue
+            saved += sum(map(self._weigh, entry.parts)) - sum(map(self._weigh, left[entry.seq]))
+            if anywhere or start - surface.chars_before(index) <= price * saved:
+                begin = index
+        return {index: left[entry.seq] for index, entry in found if index >= begin}
 
     def as_pass(self, cause: PruneCause, stubs: tuple[Stub, ...]) -> Pruned:
         """The pass, with what it costs and when that is paid back."""

@@ -164,6 +164,14 @@ def frame_retired(turn: int, handle: str) -> str:
     )
 
 
+def cut_to_budget(text: str, budget_chars: int) -> str:
+    """A text of a source within its budget, with words that say so where it is cut."""
+    if len(text) <= budget_chars:
+        return text
+    note = f"\n[Cut here: {len(text):,} characters, the budget is {budget_chars:,}.]"
+    return text[: max(0, budget_chars - len(note))] + note if len(note) < budget_chars else ""
+
+
 def _enveloped(source: str, turn: int, lines: Iterable[str]) -> str:
     head = f'<{_CONTEXT} from="{_attribute(source)}" turn="{turn}">'
     return "\n".join([head, *lines, f"</{_CONTEXT}>"])

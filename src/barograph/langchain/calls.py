@@ -12,13 +12,14 @@ from langgraph.errors import GraphBubbleUp
 from barograph.core.canonical import dump_json
 from barograph.core.engine import Send
 from barograph.core.errors import SurfaceError
+from barograph.core.frames import Offer
 from barograph.core.inputs import Answered, Refused, ToolReturned, ToolStarted
 from barograph.core.parts import Parts
 from barograph.core.steering import HandBack
 from barograph.langchain.messages import read_message
 from barograph.langchain.places import inside_tool
 from barograph.langchain.refusals import overflow_of
-from barograph.langchain.track import Prepared, Track
+from barograph.langchain.track import Prepared, Reading, Track
 from barograph.langchain.wire import WATCH, Watch, install
 from barograph.providers.anthropic.usage import usage_of_langchain
 
@@ -32,19 +33,26 @@ class ModelCall:
 
     Args:
         track: the agent path that calls.
-        request: LangChain's model request.
+        reading: LangChain's model request, as the track has just read it.
+        offer: what the sources of the frame offer, where they were asked.
         clock: seconds since the epoch.
         is_async: which of the model's clients will send it.
     """
 
     def __init__(
-        self, track: Track, request: Any, *, clock: Callable[[], float], is_async: bool
+        self,
+        track: Track,
+        reading: Reading,
+        offer: Offer | None,
+        *,
+        clock: Callable[[], float],
+        is_async: bool,
     ) -> None:
         self._track = track
         self._clock = clock
         # before the request is built: a copy of the model, for a summary, shares its clients then
-        self._is_watched = install(request.model, is_async=is_async)
-        prepared = track.prepare(request, at=clock())
+        self._is_watched = install(reading.asked.model, is_async=is_async)
+        prepared = track.prepare(reading, offer)
         self.is_over = isinstance(prepared, HandBack)
         self.response: Any = None
         if isinstance(prepared, HandBack):
@@ -124,7 +132,8 @@ class ModelCall:
             # Nothing was made of its end, and the agent has not been answered: a summary is no
             # answer, and a summary that failed is no error of its call.
             asked = self._prepared.asked
-            prepared = self._track.prepare(asked, at=self._clock(), summarises=False)
+            reading = self._track.read(asked, at=self._clock(), summarises=False)
+            prepared = self._track.prepare(reading)
             if isinstance(prepared, HandBack):
                 self.response = _handed_back(prepared)
                 return False

@@ -15,15 +15,17 @@ from langchain_anthropic import ChatAnthropic
 from langchain_core.tools import BaseTool
 
 from barograph.core.engine import Engine
+from barograph.core.errors import UsageError
 from barograph.core.policy import Policy
+from barograph.frame import Ask, Composer, Mode, Source
 from barograph.langchain.calls import ModelCall, ToolRun
 from barograph.langchain.owners import check_callers, check_stack
 from barograph.langchain.places import Places
 from barograph.langchain.tools import RECALL
-from barograph.langchain.track import Track
+from barograph.langchain.track import Reading, Track
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.settings import current_settings
-from barograph.store import Store, open_store
+from barograph.store import MemoryStore, Store, open_store
 
 
 class Barograph(AgentMiddleware[Any, Any, Any]):
@@ -37,6 +39,9 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         policy: how sessions are governed; by default the one of the settings.
         session: id of the session; by default LangGraph's `thread_id`, and without one a session
             of its own for each history.
+        frame: sources of the context that comes with each turn, in the order of their sections.
+        mode: what kind of runs these are; a `private` one leaves nothing durable: its store is
+            memory, and sources that tell of other sessions are not asked.
         clock: seconds since the epoch.
 
     Raises:
@@ -50,8 +55,12 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         *,
         policy: Policy | None = None,
         session: str | None = None,
+        frame: Sequence[Source] = (),
+        mode: Mode = "normal",
         clock: Callable[[], float] = time.time,
     ) -> None:
+        if mode == "private":
+            store = _in_memory(store)
         if store is None or policy is None:
             settings = current_settings()
             policy = policy or settings.policy
@@ -67,6 +76,8 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         engine = Engine(AnthropicCodec(respell_arguments=True), self.policy)
         self._places = Places(self.store, engine, session=session, clock=clock)
         self._clock = clock
+        self._composer = Composer(frame)
+        self._mode: Mode = mode
         self._left_alone: set[str] = set()
 
     @property
@@ -88,7 +99,10 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
             return handler(request)
         with self._places.of_call(request.messages) as track:
             _vet(track)
-            call = ModelCall(track, request, clock=self._clock, is_async=False)
+            reading = track.read(request, at=self._clock())
+            ask = self._asks(track, reading)
+            offer = self._composer.compose(ask) if ask else None
+            call = ModelCall(track, reading, offer, clock=self._clock, is_async=False)
             while not call.is_over:
                 with call.attempt():
                     response = handler(call.request)
@@ -101,7 +115,10 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
             return await handler(request)
         with self._places.of_call(request.messages) as track:
             _vet(track)
-            call = ModelCall(track, request, clock=self._clock, is_async=True)
+            reading = track.read(request, at=self._clock())
+            ask = self._asks(track, reading)
+            offer = await self._composer.acompose(ask) if ask else None
+            call = ModelCall(track, reading, offer, clock=self._clock, is_async=True)
             while not call.is_over:
                 with call.attempt():
                     response = await handler(call.request)
@@ -131,6 +148,21 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         """How often the store did not take what it should keep; the logger says why."""
         return self._places.failed_appends
 
+    def _asks(self, track: Track, reading: Reading) -> Ask | None:
+        """What to ask the sources of the frame, where this call begins a turn."""
+        sources = self._composer.sources
+        text = track.session.opens_turn(reading.wanted) if sources else None
+        if text is None:
+            return None
+        return Ask(
+            session=track.session.id,
+            path=track.path,
+            text=text,
+            at=reading.wanted.at,
+            mode=self._mode,
+            state=track.session.state,
+        )
+
     def close(self) -> None:
         """Write what still waits for the store, and close it."""
         self._places.close()
@@ -149,6 +181,22 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
                 stacklevel=3,
             )
         return False
+
+
+def _in_memory(store: str | Path | Store | None) -> Store:
+    """The store of private sessions.
+
+    Raises:
+        UsageError: another one was given.
+    """
+    if store is None or store == "memory":
+        return MemoryStore()
+    if isinstance(store, MemoryStore):
+        return store
+    raise UsageError(
+        "A private session leaves nothing durable, and a store was given for it.",
+        next_step="Give mode='private' no store, or choose another mode.",
+    )
 
 
 def _vet(track: Track) -> None:

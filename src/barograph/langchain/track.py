@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from barograph.core.canonical import dump_json
 from barograph.core.engine import Send
 from barograph.core.events import HeaderSet, Ttl
+from barograph.core.frames import Offer
 from barograph.core.inputs import CallWanted, Header
 from barograph.core.parts import Parts
 from barograph.core.readback import derive_body
@@ -39,6 +40,18 @@ _content_of: Final = attrgetter("content")
 
 _WATCHED_MESSAGES: Final = 100
 """As many of the newest are asked for their content at every call; all are when a turn begins."""
+
+
+class Reading(Struct, frozen=True):
+    """A request as the agent made it, read: what is wanted, and the settings it leaves to others.
+
+    `known` of its messages are those of the call before.
+    """
+
+    asked: Any
+    wanted: CallWanted
+    settings: dict[str, Any]
+    known: int
 
 
 class Prepared(Struct, frozen=True):
@@ -102,10 +115,10 @@ class Track:
         given = self._given
         return 0 < len(given) <= len(messages) and all(map(_says_the_same, messages, given))
 
-    def prepare(self, request: Any, *, at: float, summarises: bool = True) -> Prepared | HandBack:
-        """Log what is new and build the request to send, or say that there is none.
+    def read(self, request: Any, *, at: float, summarises: bool = True) -> Reading:
+        """Read a request; nothing is logged yet.
 
-        With `summarises`, that may be one that asks for a summary first.
+        With `summarises`, a call that asks for a summary may come first.
 
         Raises:
             UsageError: something in the request cannot be sent as it is.
@@ -116,7 +129,8 @@ class Track:
             self._renewals = self.session.renewals
             self._given, self._contents, self._seen, self._lines = [], [], 0, []
         is_known = self._is_known(messages)
-        arrivals = [read_message(m) for m in messages[len(self._given) if is_known else 0 :]]
+        known = len(self._given) if is_known else 0
+        arrivals = [read_message(message) for message in messages[known:]]
         system, markers = self._read_system(request.system_message)
         tools = self._read_tools(request.tools)
         settings = dict(request.model_settings)
@@ -141,16 +155,27 @@ class Track:
             diagnosable=wishes is not None or _compares(request.model),
             summarises=summarises,
         )
+        return Reading(request, wanted, settings, known)
+
+    def prepare(self, reading: Reading, offer: Offer | None = None) -> Prepared | HandBack:
+        """Log what is new and build the request to send, or say that there is none.
+
+        Args:
+            reading: the request, read right before.
+            offer: what the sources of the frame offer, where they were asked.
+        """
+        request, known = reading.asked, reading.known
+        wanted = replace(reading.wanted, frame=offer)
+        messages: list[BaseMessage] = request.messages
         send, was_rewritten = self.session.want(wanted)
-        known = len(self._given) if is_known else 0
         self._contents[known:] = map(_content_of, messages[known:])
         self._given, self._seen = list(messages), send.seen
         if was_rewritten:
             self._lines = []
         if isinstance(send, HandBack):
             return send
-        wanted = replace(wanted, messages=())
-        return self._written(request.override(model_settings=settings), wanted, send)
+        wanted = replace(wanted, messages=(), frame=None)
+        return self._written(request.override(model_settings=reading.settings), wanted, send)
 
     def _is_known(self, messages: Sequence[BaseMessage]) -> bool:
         """Whether this history begins with the last one, as it was then.

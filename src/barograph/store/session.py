@@ -36,6 +36,7 @@ from barograph.core.events import (
     StoreGap,
     TurnEnded,
 )
+from barograph.core.framing import opens_turn
 from barograph.core.inputs import (
     Answered,
     BodyLeft,
@@ -221,6 +222,11 @@ class Session:
             StoreError: the store cannot be read.
         """
         return read_original(self._store, self.id, handle)
+
+    def opens_turn(self, wanted: CallWanted) -> str | None:
+        """What the user says, where that call begins a turn; None where it does not."""
+        with self._lock:
+            return opens_turn(self.engine.codec, self._state, wanted, self.engine.policy)
 
     def want(self, wanted: CallWanted) -> tuple[Send | HandBack, bool]:
         """Ask for the surface of the next call; the flag says that history was rewritten for it.

@@ -1,0 +1,88 @@
+"""What a source of the frame is: something that is asked once a turn, within limits."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from barograph.core.errors import UsageError
+from barograph.core.state import State
+from barograph.core.trust import Item, Trust
+
+Mode: TypeAlias = Literal["normal", "goal", "private"]
+"""What kind of run a session is: `goal` works on its own at a task that it was given; `private`
+leaves nothing durable, and is told nothing of what others left."""
+
+MODES: Final[frozenset[Mode]] = frozenset(("normal", "goal", "private"))
+NOT_PRIVATE: Final[frozenset[Mode]] = frozenset(("normal", "goal"))
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """What a source may know of the turn.
+
+    Attributes:
+        session: id of the session.
+        path: agent path.
+        text: what the user says.
+        at: seconds since the epoch.
+        mode: what kind of run it is.
+        state: the session so far.
+    """
+
+    session: str
+    path: str
+    text: str
+    at: float
+    mode: Mode
+    state: State
+
+
+Given: TypeAlias = str | Sequence[Item] | None
+"""What a source gives: a text, or items. None, or nothing in it, takes back what it gave before."""
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """A source of the frame.
+
+    Attributes:
+        name: of its section, as the model sees it.
+        compose: asked once a turn; may be a coroutine function. What is no coroutine runs in a
+            thread, so it may wait for a disk, and must be safe there.
+        budget_chars: the most that its section may hold; what is beyond is left out.
+        timeout_seconds: how long it is waited for, above 0. One that is late gives nothing in this
+            turn, and what it gave before still holds.
+        trust: of a text that it gives. What is the operator's own stands as it is, all else in an
+            envelope that says what it is. Items have their own.
+        adds: whether its items stand beside those of earlier turns; else they take their place.
+        modes: kinds of runs in which it is asked.
+        subagents: whether it is asked for the agents below the main one too.
+
+    Raises:
+        UsageError: a value outside its range.
+    """
+
+    name: str
+    compose: Callable[[Ask], Given | Awaitable[Given]]
+    budget_chars: int = 4_000
+    timeout_seconds: float = 2.0
+    trust: Trust = "external"
+    adds: bool = False
+    modes: frozenset[Mode] = NOT_PRIVATE
+    subagents: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            what, next_step = "A source of the frame has no name.", "Name it as the model sees it."
+        elif self.budget_chars < 1:
+            what = f"budget_chars of the source {self.name} is {self.budget_chars}."
+            next_step = "Give the most characters of its section, or leave the source out."
+        elif not 0 < self.timeout_seconds <= 60:
+            what = f"timeout_seconds of the source {self.name} is {self.timeout_seconds}."
+            next_step = "Give seconds above 0 and at most 60: the turn waits for it."
+        else:
+            return
+        raise UsageError(what, next_step=next_step, source=self.name)
+
+    def is_for(self, ask: Ask) -> bool:
+        """Whether it is asked for this turn at all."""
+        return ask.mode in self.modes and (self.subagents or "/" not in ask.path)
