@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from vocabulary import message
 
 from barograph.core.errors import StoreBusy, StoreUnavailable, UsageError
-from barograph.store import SqliteStore
-from barograph.store import search as search_module
+from barograph.store import SqliteStore, fulltext
 from barograph.store.search import MOST_HITS, SNIPPET_CHARS, Document, archive_of
 from barograph.store.words import snippet_of, words_in
 
@@ -198,7 +197,7 @@ def test_a_locked_file_is_busy(path):
     ],
     ids=range(4),
 )
-def test_a_damaged_index_is_an_error_of_the_store_and_can_be_emptied(sqlite, path, harm):
+def test_a_damaged_index_is_an_error_of_the_store_and_can_be_made_anew(sqlite, path, harm):
     sqlite.index.add([doc("k", "words here")])
     other = sqlite3.connect(path, isolation_level=None)
     other.execute(harm)
@@ -214,8 +213,22 @@ def test_a_damaged_index_is_an_error_of_the_store_and_can_be_emptied(sqlite, pat
     again.close()
 
 
+def test_an_index_made_anew_has_all_texts_but_the_damaged_and_asks_for_those(sqlite, path):
+    sqlite.index.add(
+        [doc("k", "words"), doc("l", "words"), doc("m", "words", "o")], read_to={"n": 7}
+    )
+    sqlite.index.add([], read_to={"o": 7})
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("UPDATE search_documents SET text = x'00' WHERE key = 'k'")
+    other.execute("DELETE FROM search_words_data")
+    other.close()
+    sqlite.index.reset()
+    assert keys(sqlite.index, "words", "n", "o") == ["m", "l"]
+    assert [sqlite.index.position(name) for name in "no"] == [0, 7]
+
+
 def test_an_sqlite_without_full_text_search_is_said(store, monkeypatch):
-    monkeypatch.setattr(search_module, "_MODULE", "fts9")
+    monkeypatch.setattr(fulltext, "_MODULE", "fts9")
     with pytest.raises(StoreUnavailable, match="FTS5") as refused:
         store.index.add([doc("k", "words")])
     assert refused.value.next_step

@@ -14,10 +14,11 @@ from barograph.core.errors import StoreUnavailable
 from barograph.core.events import Event
 from barograph.store.codec import Record, decode_record, encode_events, highest_call
 from barograph.store.database import explained_errors
+from barograph.store.fulltext import forget_namespace, rename_namespace
 from barograph.store.lease import Lease, check_lease
 from barograph.store.protocol import Logged, SessionInfo
 from barograph.store.refusals import check_session_id, conflict, names_aside, unknown_session
-from barograph.store.search import SearchIndex, archive_of, forget_namespace, rename_namespace
+from barograph.store.search import SearchIndex, archive_of
 
 
 class _Log(Struct, kw_only=True):

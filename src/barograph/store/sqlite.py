@@ -17,6 +17,7 @@ from barograph.core.events import Event
 from barograph.store.codec import Record, decode_record, encode_events
 from barograph.store.database import SEQ_BITS, explain, explained_errors, open_database
 from barograph.store.ends import FIND, Ends
+from barograph.store.fulltext import forget_namespace, rename_namespace
 from barograph.store.lease import Lease
 from barograph.store.packing import (
     PackedBody,
@@ -36,7 +37,7 @@ from barograph.store.refusals import (
     undecodable,
     unknown_session,
 )
-from barograph.store.search import SearchIndex, archive_of, forget_namespace, rename_namespace
+from barograph.store.search import SearchIndex, archive_of
 
 _BATCH_ROWS: Final = 64
 # The casts undo what an edit by hand may do to a type, so that its bytes can be judged.
