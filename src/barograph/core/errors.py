@@ -8,7 +8,8 @@ BarographError              .code, the ids involved, the next step in words
 │ ├ SecondOwner             another middleware rewrites the same requests
 │ ├ UnknownSession
 │ ├ UnknownCall
-│ └ UnknownHandle
+│ ├ UnknownHandle
+│ └ UnknownDocument
 ├ LogError                  the log itself
 │ ├ LogCorrupt              a missing or altered body, an event that does not decode
 │ ├ SequenceConflict        two writers, one session
@@ -86,6 +87,12 @@ class UnknownHandle(UsageError):
     """The session has no content of that handle."""
 
     code = "unknown_handle"
+
+
+class UnknownDocument(UsageError):
+    """No document of that id was added, or more than one starts with that prefix."""
+
+    code = "unknown_document"
 
 
 class LogError(BarographError):

@@ -12,6 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from barograph.core.errors import UsageError
+from barograph.store.documents import Documents
 from barograph.store.fulltext import (
     FIND,
     Connected,
@@ -29,6 +30,8 @@ from barograph.store.fulltext import (
     rebuild_words,
     unpack_text,
 )
+from barograph.store.knowledge import drop_incomplete
+from barograph.store.passages import Passages
 from barograph.store.words import snippet_of, terms_of
 
 MOST_HITS: Final = 100
@@ -89,7 +92,8 @@ class SearchIndex:
     """The full-text index of a store; a store makes its own (`Store.index`).
 
     Every method may raise `StoreUnavailable` (the index is damaged, this Python's SQLite has no
-    full-text search, the store is closed) and `StoreBusy`.
+    full-text search, the store is closed) and `StoreBusy`. Documents that somebody added are kept
+    through `documents` and found through `passages`.
 
     Args:
         reading: gives a connection to read with.
@@ -98,6 +102,8 @@ class SearchIndex:
 
     def __init__(self, reading: Connected, writing: Connected) -> None:
         self._reading, self._writing = reading, writing
+        self.documents: Final = Documents(reading, writing)
+        self.passages: Final = Passages(reading, writing)
 
     def add(self, documents: Iterable[Document], *, read_to: Mapping[str, int] = {}) -> int:
         """Put documents in, all or none; how many were new or had changed.
@@ -183,6 +189,7 @@ class SearchIndex:
             if not has_tables(connection):
                 return
             rebuild_words(connection)
+            drop_incomplete(connection)
 
 
 def _row(one: Document) -> Row:

@@ -15,7 +15,7 @@ MOST_TERMS: Final = 32
 """As many words of a query count; a longer one names its matter in its first words."""
 
 _MOST_PIECES: Final = 64
-_LEAST_PREFIX_CHARS: Final = 2
+LEAST_PREFIX_CHARS: Final = 2
 
 # Thai, Lao, Myanmar, Khmer, kana, Han and Hangul.
 _UNSPACED: Final = (
@@ -32,16 +32,16 @@ def words_in(text: str) -> list[str]:
     return _WORD.findall(_folded(text))
 
 
-def terms_of(query: str) -> list[str]:
+def terms_of(query: str, least_prefix_chars: int = LEAST_PREFIX_CHARS) -> list[str]:
     """What a query asks for, as quoted terms of FTS5: one for each of its words, none twice.
 
     Nothing of the query is an operator: terms hold letters and digits alone. The last piece of a
-    term may be the beginning of a longer word.
+    term may be the beginning of a longer word, if it has so many characters.
     """
     terms: dict[str, None] = {}
     for asked in query[: 100 * MOST_TERMS].split():
         if pieces := words_in(asked)[:_MOST_PIECES]:
-            begins = "*" if len(pieces[-1]) >= _LEAST_PREFIX_CHARS else ""
+            begins = "*" if len(pieces[-1]) >= least_prefix_chars else ""
             terms[f'"{" ".join(pieces)}"{begins}'] = None
     return list(terms)[:MOST_TERMS]
 
