@@ -1,6 +1,7 @@
 """Documents: whole or not at all, found within scope, never trusted more, forgotten to the byte."""
 
 import sqlite3
+from array import array
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -401,12 +402,14 @@ def test_what_is_forgotten_leaves_no_byte_in_the_file(tmp_path, word, name, has_
     added = [add(store, f"A secret: {word}. " * 40, **more).id]
     if has_version:
         added.append(add(store, f"Another: {word}.", **more).id)
-    numbers = store.index.passages.without_vector("m", 10)
-    store.index.passages.put_vectors("m", {key: [0.12345, 0.54321] for key in numbers})
+    first, *rest = store.index.passages.without_vector("m", 10)
+    store.index.passages.put_vectors("m", {first: [1.0, 0.0]})
+    store.index.passages.put_vectors("m", {key: [0.0] * 7 + [3.0, 4.0] for key in rest})
+    vector = array("f", [0.6, 0.8]).tobytes()
     packed = [row[0] for row in store._fetch_all("SELECT text FROM search_documents WHERE id > 1")]
     store._fetch_all("PRAGMA wal_checkpoint(TRUNCATE)")
     before = path.read_bytes()
-    traces = [word.encode(), name.encode(), *packed, *(one.encode() for one in added)]
+    traces = [word.encode(), name.encode(), vector, *packed, *(one.encode() for one in added)]
     assert all(trace in before for trace in traces)
     assert store.index.documents.forget(added) == len(added)
     after = b"".join(file.read_bytes() for file in sorted(tmp_path.glob("k.db*")))
