@@ -1,4 +1,4 @@
-"""Open a store to read it: a reader never creates one."""
+"""Open a store: a reader never creates one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,6 +44,24 @@ def open_to_read(given: Path | None) -> Iterator["Store"]:
             path=str(path),
         )
     store = SqliteStore(path, busy_timeout_seconds=settings.busy_timeout_seconds)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def open_to_write(given: Path | None) -> Iterator["Store"]:
+    """The same, made where there is none yet."""
+    from barograph.settings import current_settings
+    from barograph.store import SqliteStore
+
+    settings = current_settings().store
+    store = SqliteStore(
+        settings.path if given is None else given.expanduser(),
+        synchronous=settings.synchronous,
+        busy_timeout_seconds=settings.busy_timeout_seconds,
+    )
     try:
         yield store
     finally:
