@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from barograph.audit import context, differences, explain, reading, segments, series, verify
-from barograph.cli import main
+from barograph.cli import _knowledge, main
 from barograph.core import (
     breakpoints,
     divergence,
@@ -31,11 +31,12 @@ from barograph.core import (
     parts,
     policy,
     texts,
+    trust,
     verdict,
 )
 from barograph.core.engine import TRANSITIONS
 from barograph.simulator.switches import Switches
-from barograph.store import SessionInfo, SqliteStore
+from barograph.store import SessionInfo, SqliteStore, documents, knowledge
 
 ROOT = Path(__file__).parent.parent
 TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
@@ -108,6 +109,14 @@ OWN = {
     "ParameterChange.key": "the parameter",
     "ParameterChange.before": "earlier value, as JSON text; empty where absent",
     "ParameterChange.after": "later value, as JSON text; empty where absent",
+    "TakenIn.origin": "the path as it was given",
+    "TakenIn.document": "what became of it",
+    "Failed.origin": "the path as it was given",
+    "Failed.what": "what is wrong with it",
+    "Failed.next_step": "what can be done",
+    "Taken.documents": "those that were taken in",
+    "Taken.failed": "those that were not",
+    "Taken.others": "how many files of folders were of kinds that are not read",
     "Mark.segment": "the segment it stands on",
     "Mark.block": "index of the block in the segment",
 }
@@ -119,6 +128,9 @@ ARGUMENTS = {
     "[CALL]": "Number of a call; all calls without it.",
     "[OTHER]": "Number of a later call.",
     "PATH...": "Recordings, or folders that hold some.",
+    "FILE...": "Files, or folders that hold some.",
+    "QUERY": "Any text.",
+    "[ID]...": "Id of a document, or a beginning of one that fits no other.",
     "{show}": "What to do; there is one so far.",
     "[SCENARIO]": "A TOML or JSON file; without it, every request gets the same text.",
 }
@@ -246,6 +258,12 @@ def generated_errors() -> str:
 
 JSON_STRUCTS = (
     SessionInfo,
+    _knowledge.Taken,
+    _knowledge.TakenIn,
+    _knowledge.Failed,
+    knowledge.Added,
+    documents.Entry,
+    trust.Item,
     explain.CallRow,
     explain.Totals,
     series.SeriesRow,
@@ -279,7 +297,7 @@ def generated_commands() -> str:
     lines = ["| Command | What it does |", "|---|---|"]
     for name, command in commands().items():
         line = (command.help or "").split("\n\n")[0].replace("\n", " ")
-        lines.append(f"| [`barograph {name}`](#barograph-{name}) | {line} |")
+        lines.append(f"| [`barograph {name}`](#barograph-{name.replace(' ', '-')}) | {line} |")
     return "\n".join(lines) + "\n"
 
 
@@ -304,8 +322,14 @@ def options_table(name: str) -> str:
 def commands() -> dict[str, click.Command]:
     assert isinstance(main, click.Group)
     context = click.Context(main)
-    found = {name: main.get_command(context, name) for name in main.list_commands(context)}
-    return {name: command for name, command in found.items() if command is not None}
+    found: dict[str, click.Command] = {}
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        if isinstance(command, click.Group):
+            found |= {f"{name} {below}": one for below, one in sorted(command.commands.items())}
+        elif command is not None:
+            found[name] = command
+    return found
 
 
 def generated(name: str) -> str:
@@ -425,6 +449,8 @@ def command_lines(text: str) -> list[str]:
 def test_every_command_line_shown_parses(page):
     for line in command_lines((ROOT / page).read_text("utf-8")):
         name, *args = shlex.split(line)[1:]
+        if name not in commands() and args:
+            name, args = f"{name} {args[0]}", args[1:]
         assert name in commands(), line
         command = commands()[name]
         known = {opt for param in command.params for opt in param.opts}

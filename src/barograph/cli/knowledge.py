@@ -44,7 +44,7 @@ def command() -> None:
         ("barograph knowledge add v2.md --supersedes 3f9a1c", "in the place of another document"),
     ),
 )
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--namespace", default="default", show_default=True, metavar="NAME", help="What it belongs to."
 )
