@@ -20,6 +20,8 @@ def test_the_profile_picks_the_lifetime_unless_one_is_given():
         ("start_tokens_per_char", 0),
         ("start_tokens_per_char", 2.01),
         ("start_tokens_per_char", float("nan")),
+        ("fanout_wait_seconds", -1),
+        ("fanout_wait_seconds", 601),
         ("tool_order", ("a", "b", "a")),
     ],
 )

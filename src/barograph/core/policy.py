@@ -34,6 +34,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         diagnostics: `on` asks the provider with each call to compare it with the one before and
             logs what it finds, a second witness beside our own; `auto` does so where the provider's
             own address is called, since others may refuse the field; `off` does not.
+        fanout_wait_seconds: how long a call waits for another agent of its session that is writing
+            the same tools and system to a cold cache, from 0 to 600. It goes on as soon as the
+            response to that one begins; 0 is never to wait.
         tool_order: names of tools that come first, in this order; the rest follows by name.
         on_store_error: `continue` goes on with one loud warning when the log cannot be written;
             `stop` raises before the request leaves.
@@ -86,6 +89,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     ttl: Ttl | None = None
     markers: Literal["auto", "force", "off"] = "auto"
     diagnostics: Literal["auto", "on", "off"] = "auto"
+    fanout_wait_seconds: float = 30.0
     tool_order: tuple[str, ...] = ()
     on_store_error: Literal["continue", "stop"] = "continue"
     on_mismatch: Literal["warn", "stop"] = "warn"
@@ -117,6 +121,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         _one_of("ttl", self.ttl, ("5m", "1h", None))
         _one_of("markers", self.markers, ("auto", "force", "off"))
         _one_of("diagnostics", self.diagnostics, ("auto", "on", "off"))
+        _between("fanout_wait_seconds", self.fanout_wait_seconds, least=0, most=600)
         _one_of("on_store_error", self.on_store_error, ("continue", "stop"))
         _one_of("on_mismatch", self.on_mismatch, ("warn", "stop"))
         _within("start_tokens_per_char", self.start_tokens_per_char, above=0, most=2)
@@ -223,6 +228,14 @@ def _within(knob: str, value: float | None, *, above: float, most: float = inf) 
     upper = "" if most == inf else f" and at most {most:g}"
     raise PolicyError(
         f"{knob} is {value}.", next_step=f"Give a number above {above:g}{upper}.", knob=knob
+    )
+
+
+def _between(knob: str, value: float, *, least: float, most: float) -> None:
+    if least <= value <= most:
+        return
+    raise PolicyError(
+        f"{knob} is {value}.", next_step=f"Give a number from {least:g} to {most:g}.", knob=knob
     )
 
 

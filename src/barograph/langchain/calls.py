@@ -37,6 +37,7 @@ class ModelCall:
         offer: what the sources of the frame offer, where they were asked.
         clock: seconds since the epoch.
         is_async: which of the model's clients will send it.
+        on_begin: told when a response begins, where it is seen, and when there is an answer.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class ModelCall:
         *,
         clock: Callable[[], float],
         is_async: bool,
+        on_begin: Callable[[], None],
     ) -> None:
         self._track = track
         self._clock = clock
@@ -60,7 +62,8 @@ class ModelCall:
             return
         self._prepared: Prepared = prepared
         self._ttl = track.session.engine.policy.entry_ttl
-        self._watch = Watch(self._record, self._ttl)
+        self._on_begin = on_begin
+        self._watch = Watch(self._record, on_begin, self._ttl)
 
     @property
     def request(self) -> Any:
@@ -99,6 +102,7 @@ class ModelCall:
     def finish(self, response: Any) -> None:
         """Log the answer: as the provider sent it where that was seen, else as LangChain has it."""
         self.response = response
+        self._on_begin()
         said = self._watch.answer()
         message = _answer_in(response)
         if said is not None:

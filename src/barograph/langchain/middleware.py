@@ -19,6 +19,7 @@ from barograph.core.errors import UsageError
 from barograph.core.policy import Policy
 from barograph.frame import Ask, Composer, Mode, Source
 from barograph.langchain.calls import ModelCall, ToolRun
+from barograph.langchain.fanout import Departure
 from barograph.langchain.owners import check_callers, check_stack
 from barograph.langchain.places import Places
 from barograph.langchain.tools import RECALL
@@ -99,14 +100,23 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
             return handler(request)
         with self._places.of_call(request.messages) as track:
             _vet(track)
-            reading = track.read(request, at=self._clock())
-            ask = self._asks(track, reading)
-            offer = self._composer.compose(ask) if ask else None
-            call = ModelCall(track, reading, offer, clock=self._clock, is_async=False)
-            while not call.is_over:
-                with call.attempt():
-                    response = handler(call.request)
-                    call.finish(response)
+            with Departure(track.session, track.cold_prefix(request, at=self._clock())) as leaving:
+                leaving.turn()
+                reading = track.read(request, at=self._clock())
+                ask = self._asks(track, reading)
+                offer = self._composer.compose(ask) if ask else None
+                call = ModelCall(
+                    track,
+                    reading,
+                    offer,
+                    clock=self._clock,
+                    is_async=False,
+                    on_begin=leaving.begun,
+                )
+                while not call.is_over:
+                    with call.attempt():
+                        response = handler(call.request)
+                        call.finish(response)
             return call.response
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -115,14 +125,23 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
             return await handler(request)
         with self._places.of_call(request.messages) as track:
             _vet(track)
-            reading = track.read(request, at=self._clock())
-            ask = self._asks(track, reading)
-            offer = await self._composer.acompose(ask) if ask else None
-            call = ModelCall(track, reading, offer, clock=self._clock, is_async=True)
-            while not call.is_over:
-                with call.attempt():
-                    response = await handler(call.request)
-                    call.finish(response)
+            with Departure(track.session, track.cold_prefix(request, at=self._clock())) as leaving:
+                await leaving.turn_async()
+                reading = track.read(request, at=self._clock())
+                ask = self._asks(track, reading)
+                offer = await self._composer.acompose(ask) if ask else None
+                call = ModelCall(
+                    track,
+                    reading,
+                    offer,
+                    clock=self._clock,
+                    is_async=True,
+                    on_begin=leaving.begun,
+                )
+                while not call.is_over:
+                    with call.attempt():
+                        response = await handler(call.request)
+                        call.finish(response)
             return call.response
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:

@@ -19,6 +19,7 @@ from barograph.core.frames import Offer
 from barograph.core.inputs import CallWanted, Header
 from barograph.core.parts import Parts
 from barograph.core.readback import derive_body
+from barograph.core.sharing import cold_prefix
 from barograph.core.steering import HandBack
 from barograph.core.surface import Entry, marks_on
 from barograph.langchain.header import Tools, definitions_in, mark_last_tool, read_tools
@@ -102,6 +103,7 @@ class Track:
         self._marked: dict[int, tuple[Entry, dict[int, Ttl], BaseMessage]] = {}
         self._system: tuple[str, Parts] | None = None
         self._tools: Tools | None = None
+        self._read: tuple[Any, Header, int] | None = None
         self._renewals = session.renewals
 
     def continues(self, messages: Sequence[BaseMessage]) -> bool:
@@ -115,6 +117,19 @@ class Track:
         given = self._given
         return 0 < len(given) <= len(messages) and all(map(_says_the_same, messages, given))
 
+    def cold_prefix(self, request: Any, *, at: float) -> bytes | None:
+        """A key of the tools + system that this request would be the first to write, if it would.
+
+        Raises:
+            UsageError: something in the request cannot be sent as it is.
+        """
+        header, _ = self._read_header(request)
+        wanted = CallWanted(
+            at=at, path=self.path, header=header, messages=(), reserved=_reserved(request.model)
+        )
+        engine = self.session.engine
+        return cold_prefix(self.session.state, engine.codec, engine.policy, wanted)
+
     def read(self, request: Any, *, at: float, summarises: bool = True) -> Reading:
         """Read a request; nothing is logged yet.
 
@@ -124,6 +139,7 @@ class Track:
             UsageError: something in the request cannot be sent as it is.
         """
         messages: list[BaseMessage] = request.messages
+        header, markers = self._read_header(request)
         if self._renewals != self.session.renewals:
             # Another writer went on with this session: what we showed is not where its log ends.
             self._renewals = self.session.renewals
@@ -131,25 +147,18 @@ class Track:
         is_known = self._is_known(messages)
         known = len(self._given) if is_known else 0
         arrivals = [read_message(message) for message in messages[known:]]
-        system, markers = self._read_system(request.system_message)
-        tools = self._read_tools(request.tools)
         settings = dict(request.model_settings)
         # whoever asks for it gets it from us, with the id that the log has
         wishes = settings.pop("diagnostics", (request.model.model_kwargs or {}).get("diagnostics"))
         markers += check_marker({"cache_control": settings.pop("cache_control", None)}, "the call")
-        header = Header(
-            model=request.model.model,
-            system=system,
-            tools=tools.definitions if tools.ordered else "",
-        )
         wanted = CallWanted(
             at=at,
             path=self.path,
             header=header,
             messages=tuple(arrival.incoming for arrival in arrivals),
             known=self._seen if is_known else 0,
-            reserved=int("cache_control" in (request.model.model_kwargs or {})),
-            foreign=markers + tools.markers + sum(arrival.markers for arrival in arrivals),
+            reserved=_reserved(request.model),
+            foreign=markers + sum(arrival.markers for arrival in arrivals),
             reserve_tokens=settings.get("max_tokens") or request.model.max_tokens or 0,
             window_tokens=(request.model.profile or {}).get("max_input_tokens"),
             diagnosable=wishes is not None or _compares(request.model),
@@ -237,6 +246,19 @@ class Track:
             at=at, path=prepared.path, header=header, body=codec.join_body(body), observed=False
         )
 
+    def _read_header(self, request: Any) -> tuple[Header, int]:
+        """What precedes the messages, and the markers taken off it; read once for each request."""
+        if self._read is None or self._read[0] is not request:
+            system, markers = self._read_system(request.system_message)
+            tools = self._read_tools(request.tools)
+            header = Header(
+                model=request.model.model,
+                system=system,
+                tools=tools.definitions if tools.ordered else "",
+            )
+            self._read = (request, header, markers + tools.markers)
+        return self._read[1:]
+
     def _read_system(self, message: SystemMessage | None) -> tuple[Parts, int]:
         """What may be sent of the system message, and the markers taken off it."""
         content = message.content if message is not None else ""
@@ -298,6 +320,11 @@ def _free_to_tell(request: Any) -> Any:
     """
     quiet = request.model.model_copy(update={"tags": [*(request.model.tags or ()), TAG_NOSTREAM]})
     return request.override(model=quiet, response_format=None, tool_choice=None)
+
+
+def _reserved(model: Any) -> int:
+    """Breakpoint slots that the model's own options use."""
+    return int("cache_control" in (model.model_kwargs or {}))
 
 
 def _compares(model: Any) -> bool:

@@ -23,11 +23,15 @@ class Watch:
 
     Args:
         on_body: told each body before its bytes leave; what it raises stops the request.
+        on_begin: told when a response that is no error begins.
         ttl: lifetime to book a cache write under that the provider does not split.
     """
 
-    def __init__(self, on_body: Callable[[bytes], None], ttl: Ttl) -> None:
+    def __init__(
+        self, on_body: Callable[[bytes], None], on_begin: Callable[[], None], ttl: Ttl
+    ) -> None:
         self.on_body = on_body
+        self.on_begin = on_begin
         self.bodies = 0
         self.stopped_by: Exception | None = None
         self.request_id: str | None = None
@@ -56,6 +60,8 @@ class Watch:
         self._chunks = []
         self.request_id = response.headers.get("request-id")
         self._is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        if response.status_code == _OK:
+            self.on_begin()
         encoding = response.headers.get("content-encoding", "identity")
         self._is_readable = response.status_code == _OK and encoding == "identity"
         return self._is_readable
