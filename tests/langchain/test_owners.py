@@ -22,9 +22,7 @@ from stage import (
     kinds,
     logged,
     look,
-    looking,
     model_at,
-    prove,
     records,
 )
 
@@ -32,8 +30,7 @@ from barograph.audit.verify import verify_session
 from barograph.core.errors import SecondOwner, SurfaceError, UsageError
 from barograph.core.events import CallFailed
 from barograph.core.policy import Policy
-from barograph.langchain import Barograph, check, owners
-from barograph.langchain.deepagents import harness_profile
+from barograph.langchain import Barograph, check, deep_agent_parts, owners
 from barograph.simulator import Reply
 
 DONE = Reply(content="Done.")
@@ -135,7 +132,7 @@ def test_a_middleware_behind_ours_that_only_sees_tools_is_welcome(model, store):
 
 
 def deep_agent(model, store, **more):
-    register_harness_profile("anthropic", harness_profile(Barograph(store)))
+    register_harness_profile("anthropic", deep_agent_parts(Barograph(store)).profile)
     return create_deep_agent(model, [look], system_prompt=SYSTEM, **more)
 
 
@@ -144,54 +141,11 @@ def test_deepagents_as_it_comes_is_refused(model, store):
         create_deep_agent(model, [look], middleware=[Barograph(store)])
 
 
-def test_a_deep_agent_and_its_subagents_are_governed(simulator, session, model, store):
-    simulator.play(
-        session,
-        [
-            looking("a"),
-            Reply(
-                content=[
-                    {
-                        "type": "tool_use",
-                        "id": "t1",
-                        "name": "task",
-                        "input": {"description": "read b", "subagent_type": "general-purpose"},
-                    }
-                ]
-            ),
-            looking("b"),
-            Reply(content="b is read."),
-            DONE,
-        ],
-    )
-    agent = deep_agent(model, store)
-    check(agent)
-
-    agent.invoke(ask("go"), config(session))
-
-    # to the subagent and back again: two conversations, each of them unbroken
-    requests = prove(store, session, exchanges_of(simulator, session), breaks=2)
-    assert {request.record.path for request in requests} == {"main", "main/task#1"}
-
-
-def test_a_named_subagent_of_a_deep_agent_is_governed_too(simulator, session, model, store):
-    helper = {"name": "reader", "description": "reads", "system_prompt": SYSTEM}
-    call = {"description": "read b", "subagent_type": "reader"}
-    asked = {"type": "tool_use", "id": "t1", "name": "task", "input": call}
-    simulator.play(session, [Reply(content=[asked]), looking("b"), DONE, DONE])
-
-    deep_agent(model, store, subagents=[helper]).invoke(ask("go"), config(session))
-
-    # to the subagent and back again: two conversations, each of them unbroken
-    requests = prove(store, session, exchanges_of(simulator, session), breaks=2)
-    assert [request.record.path for request in requests].count("main/task#1") == 2
-
-
 @pytest.mark.parametrize("given", ["memory", "skills"])
 def test_text_that_deepagents_writes_behind_ours_is_refused(model, store, given):
     with pytest.raises(SecondOwner, match="system message") as refused:
         deep_agent(model, store, **{given: ["/notes/"]})
-    assert "system prompt" in refused.value.next_step
+    assert "deep_agent_parts" in refused.value.next_step
 
 
 class Meddler(AgentMiddleware):

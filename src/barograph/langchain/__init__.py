@@ -1,5 +1,8 @@
 """Barograph for LangChain and LangGraph: one middleware, last in the list."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 try:
     from barograph.langchain.middleware import Barograph
     from barograph.langchain.owners import check
@@ -11,4 +14,21 @@ except ImportError as error:
         name=error.name,
     ) from error
 
-__all__ = ["Barograph", "check"]
+if TYPE_CHECKING:
+    from barograph.langchain.deepagents import DeepAgentParts, deep_agent_parts
+
+__all__ = ["Barograph", "DeepAgentParts", "check", "deep_agent_parts"]
+
+_OF_DEEPAGENTS: Final = frozenset({"DeepAgentParts", "deep_agent_parts"})
+"""Loaded on first use: `deepagents` is no dependency, and takes its time."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_DEEPAGENTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module("barograph.langchain.deepagents"), name)
+    except ImportError as error:
+        raise ImportError(
+            f"{name} needs {error.name}: pip install deepagents", name=error.name
+        ) from error
