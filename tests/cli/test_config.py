@@ -26,6 +26,7 @@ def test_every_value_in_effect(show, tmp_path):
         ["policy.diagnostics", "auto"],
         ["policy.entry_ttl", "5m"],
         ["policy.fanout_wait_seconds", "30.0"],
+        ["policy.identity", "(not set)"],
         ["policy.keep_images", "True"],
         ["policy.markers", "auto"],
         ["policy.max_result_chars", "50000"],

@@ -22,6 +22,9 @@ def test_the_profile_picks_the_lifetime_unless_one_is_given():
         ("start_tokens_per_char", float("nan")),
         ("fanout_wait_seconds", -1),
         ("fanout_wait_seconds", 601),
+        ("identity", ""),
+        ("identity", "I am an agent.\n"),
+        ("identity", 3),
         ("tool_order", ("a", "b", "a")),
     ],
 )

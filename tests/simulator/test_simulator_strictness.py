@@ -340,3 +340,27 @@ def test_a_body_over_32_megabytes_is_too_large():
     exchange = Driver().provider.handle(b" " * (32 * 1024 * 1024 + 1), {})
     assert exchange.status == 413
     assert msgspec.json.decode(exchange.response)["error"]["type"] == "request_too_large"
+
+
+# Accounts that must say who they are
+
+
+@pytest.mark.parametrize(
+    ("system", "is_taken"),
+    [
+        ([text("I am A.")], True),
+        ([text("I am A."), text("Be brief.", "5m")], True),
+        ("I am A.", True),
+        ([text("I am A.", "5m")], False),
+        ([text("I am A.\n\nBe brief.")], False),
+        ([text("Be brief."), text("I am A.")], False),
+        ([], False),
+    ],
+)
+def test_an_identity_is_demanded_first_exactly_alone_and_unmarked(system, is_taken):
+    driver = Driver(switches=Switches(identity="I am A."))
+    exchange = driver.send(user(text("a")), system=system, model=OPUS)
+    assert exchange.status == (200 if is_taken else 429)
+    if not is_taken:
+        told = {"type": "rate_limit_error", "message": "Error"}
+        assert msgspec.json.decode(exchange.response)["error"] == told

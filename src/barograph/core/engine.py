@@ -60,6 +60,7 @@ from barograph.core.events import (
     TurnEnded,
 )
 from barograph.core.framing import compose
+from barograph.core.identity import stable_blocks
 from barograph.core.inputs import (
     Answered,
     BodyLeft,
@@ -296,7 +297,7 @@ class Engine:
             work.state.surface(given.path),
             given.header,
         )
-        level, block = _end_of_header(header)
+        level, block = _end_of_header(header, self.policy.identity)
         return CacheView(
             header_level=level,
             header_block=block,
@@ -391,10 +392,11 @@ def _ended(given: ToolReturned) -> Event:
     )
 
 
-def _end_of_header(header: Header) -> tuple[Level | None, int]:
+def _end_of_header(header: Header, identity: str | None) -> tuple[Level | None, int]:
     """Where tools + system end: the last system block, else the last tool."""
-    if header.system:
-        return "system", len(header.system) - 1
+    blocks = stable_blocks(header.system, identity)
+    if blocks:
+        return "system", blocks - 1
     definitions = json.loads(header.tools) if header.tools else []
     return ("tools", len(definitions) - 1) if definitions else (None, 0)
 

@@ -37,6 +37,8 @@ class Policy(Struct, frozen=True, kw_only=True):
         fanout_wait_seconds: how long a call waits for another agent of its session that is writing
             the same tools and system to a cold cache, from 0 to 600. It goes on as soon as the
             response to that one begins; 0 is never to wait.
+        identity: text of the first system block, for providers that demand one of an account. It
+            stands alone and carries no marker; None for none.
         tool_order: names of tools that come first, in this order; the rest follows by name.
         on_store_error: `continue` goes on with one loud warning when the log cannot be written;
             `stop` raises before the request leaves.
@@ -90,6 +92,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     markers: Literal["auto", "force", "off"] = "auto"
     diagnostics: Literal["auto", "on", "off"] = "auto"
     fanout_wait_seconds: float = 30.0
+    identity: str | None = None
     tool_order: tuple[str, ...] = ()
     on_store_error: Literal["continue", "stop"] = "continue"
     on_mismatch: Literal["warn", "stop"] = "warn"
@@ -122,6 +125,12 @@ class Policy(Struct, frozen=True, kw_only=True):
         _one_of("markers", self.markers, ("auto", "force", "off"))
         _one_of("diagnostics", self.diagnostics, ("auto", "on", "off"))
         _between("fanout_wait_seconds", self.fanout_wait_seconds, least=0, most=600)
+        if self.identity is not None and not _is_told(self.identity):
+            raise PolicyError(
+                f"identity is {self.identity!r}.",
+                next_step="Give the text that the provider demands, without white space around it.",
+                knob="identity",
+            )
         _one_of("on_store_error", self.on_store_error, ("continue", "stop"))
         _one_of("on_mismatch", self.on_mismatch, ("warn", "stop"))
         _within("start_tokens_per_char", self.start_tokens_per_char, above=0, most=2)
@@ -237,6 +246,10 @@ def _between(knob: str, value: float, *, least: float, most: float) -> None:
     raise PolicyError(
         f"{knob} is {value}.", next_step=f"Give a number from {least:g} to {most:g}.", knob=knob
     )
+
+
+def _is_told(text: object) -> bool:
+    return isinstance(text, str) and text != "" and text == text.strip()
 
 
 def _one_of(knob: str, value: object, allowed: tuple[object, ...]) -> None:

@@ -16,6 +16,7 @@ from barograph.core.canonical import dump_json
 from barograph.core.engine import Send
 from barograph.core.events import HeaderSet, Ttl
 from barograph.core.frames import Offer
+from barograph.core.identity import identified
 from barograph.core.inputs import CallWanted, Header
 from barograph.core.parts import Parts
 from barograph.core.readback import derive_body
@@ -260,12 +261,13 @@ class Track:
         return self._read[1:]
 
     def _read_system(self, message: SystemMessage | None) -> tuple[Parts, int]:
-        """What may be sent of the system message, and the markers taken off it."""
+        """What is sent of the system message, and the markers taken off it."""
         content = message.content if message is not None else ""
         if self._system is not None and isinstance(content, str) and content == self._system[0]:
             return self._system[1], 0  # a string has no markers
         read, markers = read_system(message)
-        parts = self.session.engine.codec.sendable(read)
+        engine = self.session.engine
+        parts = identified(engine.codec.sendable(read), engine.policy.identity)
         self._system = (content, parts) if isinstance(content, str) else None
         return parts, markers
 

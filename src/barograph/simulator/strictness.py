@@ -1,18 +1,21 @@
 """What is refused by the model or by a switch, not by the request alone.
 
 Sources: provider page on system messages within a conversation (models, places, `clear_at` and its
-beta header), and gateways that know no markers.
+beta header), and gateways that know no markers. What is demanded of subscription accounts is not
+documented: it was seen, and the refusal says no more than this one does.
 """
 
 from typing import Final
 
 from barograph.simulator.abilities import takes_system_messages
 from barograph.simulator.binding import check_controls
+from barograph.simulator.blocks import BlockReader
 from barograph.simulator.messages import Message
 from barograph.simulator.refusal import Refused
 from barograph.simulator.request import Request
 from barograph.simulator.rules import MOST_MARKERS, too_many_markers
 from barograph.simulator.switches import Switches
+from barograph.simulator.tokens import TokenRule
 
 CLEAR_AT_BETA: Final = "mid-conversation-system-clear-at-2026-08-21"
 _SYSTEM_KINDS: Final = frozenset({"text", "tool_addition", "tool_removal"})
@@ -25,6 +28,8 @@ def check_strictly(request: Request, betas: frozenset[str], switches: Switches) 
         Refused: with the provider's message, or a gateway's.
     """
     check_controls(request, betas)
+    if switches.identity is not None:
+        _check_identity(request, switches.identity)
     if switches.markers == "unsupported":
         _check_no_markers(request)
     if switches.markers == "one_taken":
@@ -41,6 +46,13 @@ def check_strictly(request: Request, betas: frozenset[str], switches: Switches) 
 def betas_of(header: str) -> frozenset[str]:
     """The names in an `anthropic-beta` header."""
     return frozenset(name.strip() for name in header.split(",") if name.strip())
+
+
+def _check_identity(request: Request, identity: str) -> None:
+    first = request.system[0] if request.system else None
+    wanted = BlockReader(TokenRule()).text(identity)
+    if first is None or first.digest != wanted.digest or first.marker is not None:
+        raise Refused("Error", status=429, kind="rate_limit_error")
 
 
 def _check_system_message(

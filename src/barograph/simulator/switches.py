@@ -41,6 +41,8 @@ class Switches(Struct, frozen=True, kw_only=True):
             gateway that puts in one marker of its own, which counts.
         system_placement: `after_user` takes a system message only after a user message and before
             the end or an assistant message; `anywhere` takes it at every place but the first.
+        identity: what the first system block must say, exactly, alone and without a marker, as is
+            demanded of subscription accounts; None for no such demand.
     """
 
     reads_refresh_shorter: bool = False
@@ -63,6 +65,7 @@ class Switches(Struct, frozen=True, kw_only=True):
     diagnostics_pending: bool = False
     markers: Literal["supported", "unsupported", "one_taken"] = "supported"
     system_placement: Literal["after_user", "anywhere"] = "after_user"
+    identity: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse a rate that is no share and a clock that runs backwards."""
