@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import httpx2
 import pytest
 from langchain.agents import create_agent
 from langchain_core.tools import tool
@@ -19,6 +20,7 @@ from barograph.core.events import CallFailed, ResponseCame
 from barograph.core.policy import Policy
 from barograph.langchain import Barograph
 from barograph.langchain.fanout import Departure
+from barograph.langchain.wire import Watch
 from barograph.simulator import Reply, Simulator, Switches
 
 DONE = Reply(content="Done.")
@@ -264,6 +266,15 @@ def test_where_the_first_one_is_cancelled_the_next_one_is_the_first(
     assert results[1:] == ["Done."] * 3
     _cancelled, _next, *others = usages(simulator, session)
     assert all(usage.read_tokens > 1024 for usage in others)
+
+
+def test_a_response_that_begins_is_told_of_and_an_error_is_not():
+    told = []
+    watch = Watch(lambda _body: None, lambda: told.append("begun"), "5m")
+    watch.arrive(httpx2.Response(529))
+    assert told == []
+    watch.arrive(httpx2.Response(200))
+    assert told == ["begun"]
 
 
 def test_one_that_waits_and_is_cancelled_takes_nobody_along(loop, held_session):
