@@ -104,13 +104,13 @@ def test_of_eight_subagents_on_a_cold_cache_one_writes_what_they_share(
     prove_sound(store, session, everything)
 
 
-@pytest.mark.usefixtures("late")
-def test_without_waiting_each_of_them_would_write_it(simulator, session, store):
+def test_without_waiting_each_of_them_would_write_it(session, store):
     """What the rule is for: this is how the provider bills those who leave together."""
     policy = Policy(fanout_wait_seconds=0)
-    tools = children(simulator, session, store, policy=policy)
-    fan_out(simulator, session, store, tools, policy=policy)
-    assert sum(usage.read_tokens == 0 for usage in usages(simulator, session)) > 1
+    with Simulator(clock=time.monotonic, switches=Switches(first_token_seconds=60)) as simulator:
+        tools = children(simulator, session, store, policy=policy)
+        fan_out(simulator, session, store, tools, policy=policy)
+        assert [usage.read_tokens for usage in usages(simulator, session)] == [0] * SIBLINGS
 
 
 @contextmanager
@@ -203,7 +203,7 @@ def test_where_the_first_one_fails_the_next_one_is_the_first(simulator, session,
 def test_where_the_first_one_hangs_the_others_leave_in_time(simulator, session, store, way):
     simulator.fault("hang", session=f"{session}-child", index=0)
     policy = Policy(fanout_wait_seconds=0.5)
-    sync, coroutine = children(simulator, session, store, policy=policy, timeout=3.0)
+    sync, coroutine = children(simulator, session, store, policy=policy, timeout=4.0)
 
     def patient(topic: str) -> str:
         """Find something out."""
@@ -324,14 +324,11 @@ def test_a_sync_call_on_the_thread_of_a_loop_does_not_block_it(loop, held_sessio
 
 
 def test_after_a_wait_that_was_too_long_those_who_come_wait_for_another(held_session):
-    with Departure(held_session, b"key") as hung:
+    hung, tired, newcomer = (Departure(held_session, b"key") for _ in range(3))
+    with hung, tired, newcomer:
         hung.turn()
-        with Departure(held_session, b"key") as tired:
-            tired.turn()
-            with Departure(held_session, b"key") as newcomer, ThreadPoolExecutor() as pool:
-                waits = pool.submit(newcomer.turn)
-                tired.begun()
-                waits.result(timeout=0.15)  # sooner than it may wait at most
+        tired.turn()
+        assert newcomer._ahead() is tired
     assert not hung.outcome.result()
 
 

@@ -6,8 +6,6 @@ storage and sharing"), so of several that leave at once on a cold cache each one
 only said what would be written; who waits for whom is the adapter's.
 """
 
-from itertools import chain
-
 from barograph.core.breakpoints import SLOTS
 from barograph.core.canonical import digest
 from barograph.core.inputs import CallWanted
@@ -34,12 +32,14 @@ def cold_prefix(state: State, codec: Codec, policy: Policy, wanted: CallWanted) 
         return None
     if SLOTS - wanted.reserved - resting_slots(state, wanted, policy) <= _MARKED_FIRST:
         return None
-    # the agent's own path first: there it is found nearly always
-    if any(_holds(state, name, wanted) for name in chain((wanted.path,), state.paths)):
+    # the cheapest first: the agent's own path holds it nearly always
+    if _holds(state, wanted.path, wanted):
         return None
     ratio = ratio_of(state.factors, header.model, policy.start_tokens_per_char)
     tokens = count_header_chars(codec, header.system, header.tools) * ratio
     if tokens < codec.facts_of(header.model).minimum_tokens:
+        return None
+    if any(_holds(state, name, wanted) for name in state.paths):
         return None
     system = codec.render_system(header.system, {}) or b""
     return digest(header.model.encode(), header.tools.encode(), system)
