@@ -1,9 +1,9 @@
 """What agents of one session share: tools and system, and whether a cache holds them already.
 
 Agents with the same tools and system read one cache entry, the one at the end of both. An entry can
-be read once the first response of a request that writes it begins (prompt-caching page, "Cache
-storage and sharing"), so of several that leave at once on a cold cache each one writes it. Here is
-only said what would be written; who waits for whom is the adapter's.
+be read once the response to a request that writes it begins (prompt-caching page), so of several
+that leave at once on a cold cache each one writes it. Here is only said what would be written; who
+waits for whom is the adapter's.
 """
 
 from barograph.core.breakpoints import SLOTS
