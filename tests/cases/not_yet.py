@@ -36,26 +36,10 @@ def _words(text):
 
 NOT_YET = (
     Capability(
-        "compact",
-        "spans give way to summaries; not all adapters that show it to a case are written",
+        "pins",
+        "nothing can be pinned by a caller",
         "",
-        blocks=_words(
-            "op:compact_both op:compact_repeat input:pending input:pinned input:archive"
-            " input:long_running input:project_instructions setting:summariser_window"
-        ),
-        properties=_words(
-            "archive_roundtrip archives_distinct auto coverage_complete event_count:archive"
-            " event_count:compaction manual order summariser_text_absent_base64 summary_max_chars"
-            " surface_contains_one_of surface_smaller_than_before text_absent:archive"
-            " text_present:archive"
-            " warning:fixed"
-        ),
-    ),
-    Capability(
-        "recover",
-        "what is too long is sent once more; the adapter for a rule of a case is not written",
-        "",
-        blocks=_words("input:provider_rule input:true_tokens_per_char"),
+        blocks=_words("input:pinned setting:summariser_window input:provider_rule"),
     ),
     Capability(
         "metrics",

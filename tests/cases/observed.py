@@ -39,8 +39,9 @@ class Observed:
 
     `asked` are requests for a summary, none of which is among `sent`. `stopped_by` is why the last
     turn was handed back, as its caller is told; None where it was not. `logs` are snapshots of the
-    log in time, `accepted` what was said, in order. A check that needs what the op cannot show
-    raises `LookupError`, which fails the case loudly.
+    log in time, `accepted` what was said, in order. `moments` are what a compaction did, in order:
+    `archive`, `summarise` for each request for a summary, `compact`. A check that needs what the op
+    cannot show raises `LookupError`, which fails the case loudly.
     """
 
     case: Case
@@ -57,6 +58,7 @@ class Observed:
     values: dict[str, Any] = field(default_factory=dict)
     rows: list[Any] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    moments: list[str] = field(default_factory=list)
     again: list[tuple[Any, Any]] = field(default_factory=list)
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
     recorded: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)

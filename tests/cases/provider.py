@@ -27,6 +27,7 @@ class ScriptedProvider:
     def __init__(self, clock, windows=None, tokens_per_char=0.25):
         self.sent = []
         self.asked = []
+        self.moments = []
         self.summaries = deque()
         self.queues = defaultdict(deque)
         self.usages = deque()
@@ -78,6 +79,7 @@ class ScriptedProvider:
             scripted=scripted,
         )
         (self.asked if self._is_asked else self.sent).append(sent)
+        self.moments += ["summarise"] if self._is_asked else []
         return exchange
 
     def _refused(self, error, body, headers):

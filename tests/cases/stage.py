@@ -32,6 +32,7 @@ from barograph.store import open_store
 from cases.observed import Observed, read_log
 from cases.provider import MODEL, ScriptedProvider
 from cases.registry import UnknownWordError
+from cases.watched import WatchedStore
 
 # The client asks for this constant once a block and works it out anew each time: half of a run.
 DATA_BLOCKS = "_get_data_content_block_types"
@@ -132,6 +133,8 @@ class Stage:
             counted["tokens_per_char"] = case.given["true_tokens_per_char"]
         self.provider = ScriptedProvider(lambda: self.now, self.windows, **counted)
         self.seen.sent, self.seen.asked = self.provider.sent, self.provider.asked
+        self.seen.moments = self.provider.moments
+        self.archive_fails = False
         self.provider.summaries.extend(case.given.get("summariser") or ())
         self.models = [one["name"] for one in models] or [MODEL]
         self.replies = {}
@@ -161,6 +164,19 @@ class Stage:
         self._stop()
         self._start()
         self.history = self.history_in_log()
+
+    def govern(self, policy):
+        """Go on under another policy, as a process that is started anew with it does."""
+        self._stop()
+        self.policy = policy
+        self._start()
+
+    def answer(self, call_id, content):
+        """Let a call that waited have its result, where the framework's state keeps it."""
+        places = (i for i, one in enumerate(self.history) if call_id in _calls_of(one))
+        message = ToolMessage(content=content, tool_call_id=call_id)
+        self.history.insert(next(places) + 1, message)
+        self.seen.results[call_id] = content
 
     def history_in_log(self, path="main"):
         """The messages of the surface as the log has them, and the answer that came last."""
@@ -219,8 +235,12 @@ class Stage:
         self.seen.answers.append(str(last.text))
 
     def _start(self):
+        self.middleware = Barograph(self.store(), policy=self.policy, clock=lambda: self.now)
+
+    def store(self):
+        """The store as the product gets it."""
         store = open_store("memory" if self.is_private else self.path)
-        self.middleware = Barograph(store, policy=self.policy, clock=lambda: self.now)
+        return WatchedStore(store, self.seen.moments, archive_fails=self.archive_fails)
 
     def _stop(self):
         self.middleware.close()
@@ -359,6 +379,10 @@ class _Gather(logging.Handler):
 
     def emit(self, record):
         self._said.append(f"{record.levelname} {record.getMessage()}")
+
+
+def _calls_of(message):
+    return [call["id"] for call in getattr(message, "tool_calls", ())]
 
 
 def _blocks(content):

@@ -5,19 +5,22 @@ from copy import deepcopy
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from barograph.core.events import (
+    ArchiveMissed,
     CallPlanned,
     Compacted,
     MessageSeen,
     Pruned,
+    Replaced,
     RequestSent,
     TurnBegan,
 )
 from barograph.core.parts import Text
 from barograph.core.texts import left_out
 from cases import not_yet
-from cases.kit import ABSENT, Case, folder
+from cases.kit import ABSENT, Case, folder, kit
 from cases.observed import Observed, Sent
 from cases.registry import OPS, PROPERTIES, UnknownWordError, load
 from cases.words import is_known
@@ -272,6 +275,18 @@ def fold(after, said="summed up"):
     )
 
 
+MISSED = ArchiveMissed(at=1.0, path="main", reason="it is down")
+
+
+def hiding(*seqs):
+    return replace(fold(40), shadows=seqs)
+
+
+def gone(*seqs):
+    """The caller goes back to before these entries."""
+    return Replaced(at=1.0, path="main", shadows=seqs, cause="rewound", planned=False, recognised=0)
+
+
 def asking(*, tokens=10, **more):
     """A request for a summary."""
     request = json.dumps({**sound()[1], **more}).encode()
@@ -295,6 +310,53 @@ RUNS |= {
         {},
         {"asked": asking()},
         {"asked": asking(tool_choice={"type": "any"})},
+    ),
+}
+RUNS |= {
+    "order": (
+        {"sequence": ["archive", "summarise", "compact"]},
+        {"moments": ["archive", "summarise", "archive", "compact"]},
+        {"moments": ["summarise", "archive", "compact"]},
+    ),
+    "event_count": (
+        {"kind": "archive", "eq": 1},
+        {"logs": [[]], "moments": ["archive"]},
+        {"logs": [[]]},
+    ),
+    "summary_max_chars": (
+        {"chars": 9},
+        {"logs": [[(1, fold(40, "x" * 9))]]},
+        {"logs": [[(1, fold(40, "x" * 10))]]},
+    ),
+    "summariser_text_absent_base64": (
+        {},
+        {"asked": asking()},
+        {"asked": asking(system=[text(kit().expand({"b64": 900}))])},
+    ),
+    "coverage_complete": (
+        {},
+        {"logs": [[(1, note("a")), (2, fold(40))]]},
+        {"logs": [[(1, note("a")), (2, note("b")), (3, hiding(1, 2)), (4, gone(3))]]},
+    ),
+    "surface_smaller_than_before": (
+        {},
+        {"logs": [[(1, note("a long word")), (2, fold(40, "a"))]]},
+        {"logs": [[(1, note("a")), (2, fold(40, "a long word"))]]},
+    ),
+    "surface_contains_one_of": (
+        {"texts": ["whole", "part"], "otherwise": "no_compaction"},
+        {},
+        {"sent": asking(messages=[]), "logs": [[(1, fold(40))]]},
+    ),
+    "auto": (
+        {"compactions": 1, "log_level": "ERROR", "metric": "archive_failures"},
+        {"values": {"auto_log": [(1, fold(40)), (2, MISSED)]}, "said": ["ERROR down"]},
+        {"values": {"auto_log": [(1, fold(40))]}, "said": ["WARNING down"]},
+    ),
+    "manual": (
+        {"refused": True, "compactions": 0},
+        {"values": {"manual": {"refused": True, "compactions": 0}}},
+        {"values": {"manual": {"refused": False, "compactions": 1}}},
     ),
 }
 
@@ -357,8 +419,8 @@ def test_unknown_words_are_known_as_such():
 
 
 def test_a_thing_that_is_not_possible_yet_is_named_by_what_needs_it():
-    names = [one.name for one in not_yet.blocking({"op:compact_both", "form:openai"})]
-    assert names == ["compact", "OpenAI codec"]
+    names = [one.name for one in not_yet.blocking({"input:pinned", "form:openai"})]
+    assert names == ["pins", "OpenAI codec"]
     assert not_yet.judged_elsewhere({"prop": "metric"}, []).name == "metrics"
     assert not_yet.judged_elsewhere({"prop": "event_count", "kind": "turn"}, []) is None
     frame = not_yet.touched_by({"input:volatile_sources:changing"})

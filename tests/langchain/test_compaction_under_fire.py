@@ -27,6 +27,7 @@ from barograph.core.events import Compacted, SummaryAsked
 from barograph.core.inputs import Answered
 from barograph.langchain.calls import ModelCall
 from barograph.simulator import Reply
+from barograph.store.search import archive_of
 from barograph.store.session import Session
 
 FIVE = [scanning(n) for n in range(5)]
@@ -63,6 +64,19 @@ def test_the_user_s_stream_has_the_answer_and_not_a_word_of_the_summary(simulato
     assert said == "Scanning." * 5 + "Done."
     assert fold_of(store, session).narrated_by
     sound(store, session, exchanges_of(simulator, session))
+
+
+def test_the_archive_holds_what_will_go_before_a_model_is_asked_about_it(simulator, session, store):
+    kept = []
+
+    def summary(_body, _index):
+        kept.append(store.index.position(archive_of(session)))
+        return SUMMARY
+
+    replies = [*FIVE, summary, DONE]
+    simulator.play(session, lambda body, i: one(body, i) if callable(one := replies[i]) else one)
+    agent_of(simulator, session, store).invoke(ask("go"), config(session))
+    assert kept[0] >= max(fold_of(store, session).shadows)
 
 
 def test_the_same_holds_for_async_agents(simulator, session, store, loop):

@@ -382,3 +382,17 @@ def test_what_cannot_be_shortened_is_told_part_by_part(simulator, session, store
     assert "cannot be shortened further" in line
     assert "tools and system take about" in line
     assert f"barograph context {session}" in line
+
+
+def test_a_prompt_that_fills_the_window_by_itself_is_spoken_of_once(
+    simulator, session, store, caplog
+):
+    simulator.play(session, [DONE, DONE])
+    small = replace(BALANCED, window_tokens=1000)
+    agent = agent_on(simulator, session, store, small, checkpointer=InMemorySaver())
+    with caplog.at_level(logging.WARNING, "barograph"):
+        agent.invoke(ask("go"), config(session))
+        agent.invoke(ask("go on"), config(session))
+    (line,) = [each.getMessage() for each in caplog.records]
+    assert "a fixed part that no fold takes off" in line
+    assert "Offer fewer tools" in line

@@ -13,7 +13,8 @@ failures the digest stands alone and says so.
 A summary is never summed up again: the digest is always made from the log, with what earlier
 compactions hid.
 
-**Invariants.** The current request and the newest round stay (9). A compaction takes off tokens by
+**Invariants.** The current request and the newest round stay (9), and so does a call that waits for
+its answer. A compaction takes off tokens by
 the measure that triggered it, or does not run (8). The messages stay in their events (6).
 
 **Out of scope.** What a digest says (`digest`); stubs (`prune`); the order of relief (`relief`).
@@ -107,7 +108,11 @@ def plan_compaction(
     if cause == "manual":
         goal_tokens = allowed_tokens
     excess_tokens = gauge.projected_tokens - goal_tokens + allowed_tokens
-    spans = find_spans(surface, excess_chars=excess_tokens / gauge.tokens_per_char)
+    spans = find_spans(
+        surface,
+        excess_chars=excess_tokens / gauge.tokens_per_char,
+        kept_calls=work.state.path(path).waiting.kept,
+    )
     hidden = sum(chars_of(surface, span) for span in spans)
     left_tokens = gauge.projected_tokens - hidden * gauge.tokens_per_char
     room_tokens = min(allowed_tokens, 0.9 * (gauge.usable_tokens - left_tokens))

@@ -83,8 +83,9 @@ from barograph.core.recovery import Again, failed, recover, resting_slots
 from barograph.core.relief import measure, oldest_kept, relieve
 from barograph.core.state import NO_SCOPE, PathState, State, count_header_chars
 from barograph.core.steering import HandBack, steer
-from barograph.core.surface import Surface
+from barograph.core.surface import Entry, Surface
 from barograph.core.texts import summarise
+from barograph.core.trail import Trail
 from barograph.core.work import Work
 
 SUMMARY: Final = "~summary"
@@ -177,7 +178,7 @@ class Engine:
             case ToolReturned():
                 work.log(_ended(given))
         append = (Append(tuple(work.events)),) if work.events else ()
-        return work.state, (*_archives(state, work.events), *append, *send)
+        return work.state, (*_archives(state, work.state, work.events), *append, *send)
 
     def _relieved(self, work: Work, given: CallWanted, gauge: Gauge) -> Send:
         """Compact what must be, by a summary if it can be had; then plan the call."""
@@ -328,14 +329,30 @@ def _check_phase(state: State, given: Input) -> None:
         )
 
 
-def _archives(before: State, events: Sequence[Event]) -> Iterator[Archive]:
-    """What is to be archived before these events are committed: all messages that they hide."""
+def _archives(before: State, after: State, events: Sequence[Event]) -> Iterator[Archive]:
+    """What is to be archived before these events are committed: all messages that they will hide.
+
+    That is when a summary is asked for, and so before anybody looks at them, else when they go.
+    """
     for event in events:
-        if isinstance(event, Compacted):
+        if not isinstance(event, SummaryAsked | Compacted):
+            continue
+        if isinstance(event, SummaryAsked):
+            hidden = _asked_about(after.surface(event.path).entries, event)
+        else:
             known = before.surface(event.path).entries
-            hidden = set(event.shadows)
-            entries = [entry for entry in known if entry.seq in hidden and not entry.hides]
-            yield Archive(event.at, event.path, tuple(entry.seq for entry in entries))
+            hidden = [entry for entry in known if entry.seq in set(event.shadows)]
+            asked = before.path(event.path).asked
+            done = {entry.seq for entry in _asked_about(known, asked)} if asked else set()
+            if hidden and done.issuperset(entry.seq for entry in hidden):
+                continue
+        seqs = tuple(entry.seq for entry in hidden if not entry.hides)
+        yield Archive(event.at, event.path, seqs)
+
+
+def _asked_about(known: Trail[Entry], asked: SummaryAsked) -> list[Entry]:
+    spans = zip(asked.starts, asked.stops, strict=True)
+    return [entry for start, stop in spans for entry in known.span(start, stop)]
 
 
 def _answer(work: Work, given: Answered, *, ends_turn: bool) -> None:

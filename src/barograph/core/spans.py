@@ -1,15 +1,18 @@
 """Which runs of a surface a compaction hides.
 
 First what lies before the current request, then what lies between it and the newest round. A run
-ends where calls have their results, so that hiding it parts none from another.
+ends where calls have their results, so that hiding it parts none from another, and before a call
+that still waits for its answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from msgspec import Struct
 
 from barograph.core.cuts import Pairing
+from barograph.core.parts import calls_in
 from barograph.core.pressure import Gauge
 from barograph.core.surface import Entry, Surface
 
@@ -27,14 +30,20 @@ class Span(Struct, frozen=True):
     stop: int
 
 
-def find_spans(surface: Surface, *, excess_chars: float) -> tuple[Span, ...]:
-    """The oldest runs that may be hidden, together so many characters long if they can be."""
+def find_spans(
+    surface: Surface, *, excess_chars: float, kept_calls: AbstractSet[str] = frozenset()
+) -> tuple[Span, ...]:
+    """The oldest runs that may be hidden, together so many characters long if they can be.
+
+    Calls of these ids stay, with their results.
+    """
     entries = surface.entries.span()
     cuts = Pairing().cuts(entries)
     first, last = _request(entries)
     newest = _newest_round(entries, last)
     spans: list[Span] = []
-    for start, stop in ((0, first), (last + 1, newest)):
+    stays = [i for i, one in enumerate(entries) if not kept_calls.isdisjoint(calls_in(one.parts))]
+    for start, stop in _between(stays, cuts, ((0, first), (last + 1, newest))):
         span = _oldest(surface, [cut for cut in cuts if start <= cut <= stop], excess_chars)
         if span is not None:
             spans.append(span)
@@ -42,6 +51,19 @@ def find_spans(surface: Surface, *, excess_chars: float) -> tuple[Span, ...]:
         if excess_chars <= 0:
             break
     return tuple(spans)
+
+
+def _between(
+    stays: Sequence[int], cuts: Sequence[int], parts: Iterable[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """These parts of a history without the entries that stay and the results that follow them."""
+    for start, stop in parts:
+        begin = start
+        for index in stays:
+            if start <= index < stop:
+                yield begin, index
+                begin = next((cut for cut in cuts if cut > index), stop)
+        yield begin, stop
 
 
 def part_spans(

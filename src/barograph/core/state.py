@@ -43,6 +43,7 @@ from barograph.core.prune import Pending, candidate_of
 from barograph.core.rounds import Progress, advance
 from barograph.core.surface import Fold, Surface, marks_by_message
 from barograph.core.trail import Trail
+from barograph.core.waiting import Waiting
 
 NO_SCOPE = Scope(b"", b"")
 
@@ -91,6 +92,7 @@ class PathState(Struct, frozen=True):
         meter: what the provider counted.
         outcomes: tool results by call id, until the next response: a call may be asked for again.
         running: calls whose tool began since the last response and has not ended.
+        waiting: calls that no fold hides.
         sees_tools: whether tool bodies of this path are logged at all.
         counted: how often each tool was called, in the order of the model's calls.
         numbers: number of each call of the last response among those of its tool.
@@ -122,6 +124,7 @@ class PathState(Struct, frozen=True):
     meter: Meter = Meter()
     outcomes: Mapping[str, Source] = {}
     running: frozenset[str] = frozenset()
+    waiting: Waiting = Waiting()
     sees_tools: bool = False
     counted: Mapping[str, int] = {}
     numbers: Mapping[str, int] = {}
@@ -244,12 +247,15 @@ def _started_over(path: PathState) -> PathState:
 
 
 def _advanced(path: PathState, surface: Surface, event: Event) -> PathState:
-    """The path with its rounds counted; the same one where the event tells nothing of them."""
+    """The path with rounds and open calls; the same one where the event tells nothing of them."""
     parts = None
     if isinstance(event, MessageSeen):
         parts = event.original or surface.entries[-1].parts
     progress = advance(path.progress, event, parts)
-    return path if progress is path.progress else replace(path, progress=progress)
+    waiting = path.waiting.after(event, parts or ())
+    if progress is path.progress and waiting is path.waiting:
+        return path
+    return replace(path, progress=progress, waiting=waiting)
 
 
 def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of event

@@ -13,7 +13,7 @@ from barograph.core.canonical import dump_json
 from barograph.core.engine import Send
 from barograph.core.errors import SurfaceError
 from barograph.core.frames import Offer
-from barograph.core.inputs import Answered, Refused, ToolReturned, ToolStarted
+from barograph.core.inputs import Answered, CallWanted, Refused, ToolReturned, ToolStarted
 from barograph.core.parts import Parts
 from barograph.core.steering import HandBack
 from barograph.langchain.messages import read_message
@@ -64,6 +64,8 @@ class ModelCall:
         self._ttl = track.session.engine.policy.entry_ttl
         self._on_begin = on_begin
         self._watch = Watch(self._record, on_begin, self._ttl)
+        if prepared.send.plan.round == 1:
+            self._say_what_is_fixed(prepared.wanted)
 
     @property
     def request(self) -> Any:
@@ -215,6 +217,26 @@ class ModelCall:
             gauge.fixed_tokens,
             gauge.projected_tokens - gauge.fixed_tokens,
             self._track.session.id,
+        )
+
+    def _say_what_is_fixed(self, wanted: CallWanted) -> None:
+        """Say once where relief is due for what it cannot take off."""
+        track, policy = self._track, self._track.session.engine.policy
+        if track.is_fixed_told or not policy.compacts:
+            return
+        gauge = track.session.gauge(wanted)
+        begins_tokens = policy.hard_ratio * gauge.usable_tokens
+        if gauge.fixed_tokens < begins_tokens:
+            return
+        track.is_fixed_told = True
+        _log.warning(
+            "barograph: tools and system of %s in session %s take about %d tokens, a fixed part "
+            "that no fold takes off, and history is folded from %d tokens on. Offer fewer tools, "
+            "shorten the system prompt, or choose a model with a larger window.",
+            track.path,
+            track.session.id,
+            gauge.fixed_tokens,
+            begins_tokens,
         )
 
 

@@ -87,7 +87,8 @@ class Track:
     """The framework's side of an agent path: its message objects and their canonical copies.
 
     `is_vetted` says that its callers were looked at for second owners, `is_mismatch_told` that a
-    request which was not the surface was spoken of, `is_taken` that a call of it is under way here.
+    request which was not the surface was spoken of, `is_fixed_told` that tools and system fill the
+    window by themselves was, `is_taken` that a call of it is under way here.
     """
 
     def __init__(self, session: Session, path: str, tool_order: Sequence[str]) -> None:
@@ -95,6 +96,7 @@ class Track:
         self.path = path
         self.is_vetted = False
         self.is_mismatch_told = False
+        self.is_fixed_told = False
         self.is_taken = False
         self._tool_order = tool_order
         self._given: list[BaseMessage] = []

@@ -1,8 +1,17 @@
 """Ops that compact a history."""
 
+from contextlib import closing
+
 from barograph import Policy
-from cases.registry import adapter
+from barograph.core.engine import Engine
+from barograph.core.errors import ArchiveRefused
+from barograph.providers.anthropic.codec import AnthropicCodec
+from barograph.store.compacting import compact_session
+from barograph.store.session import Session
+from cases.kit import kit
+from cases.registry import UnknownWordError, adapter
 from cases.stage import Stage
+from cases.watched import archive_fails
 
 _OK = {"role": "assistant", "content": "ok"}
 _EAGER = 1e-6
@@ -10,28 +19,149 @@ _EAGER = 1e-6
 
 @adapter(
     "compact",
-    takes=("system", "messages", "summariser", "then"),
+    takes=(
+        "system",
+        "messages",
+        "summariser",
+        "archive",
+        "pending",
+        "long_running",
+        "project_instructions",
+        "then",
+    ),
     settings=("window", "keep_rounds"),
 )
 def compact(case, folder):
     """One compaction of a history, as soon as one is possible, before the next call.
 
-    How much stays is not to be set: the current request and the newest round.
+    How much stays is not to be set: the current request and the newest round. Instructions of a
+    project are what an agent puts into its system prompt. A call that is pending has no result yet,
+    and what happens meanwhile is a turn of its own.
     """
-    policy = Policy(
-        name="bound-once",
-        compact_at_ratio=_EAGER,
-        compact_to_ratio=_EAGER / 2,
-        relief_ratio=_EAGER,
-        window_tokens=case.settings.get("window"),
-    )
+    stage = Stage(_instructed(case), folder, policy=_eager(case))
+    stage.archive_fails = archive_fails(case)
+    with stage.open():
+        stage.load(case.given["messages"])
+        pending = {*case.given.get("pending", ()), *case.given.get("long_running", ())}
+        if not pending:
+            stage.turn({"model": [_OK]})
+            stage.snapshot()
+        stage.seen.before_then = len(stage.provider.sent)
+        for turn in case.given.get("then") or ():
+            _play(stage, turn, pending)
+        stage.snapshot()
+        return stage.seen
+
+
+@adapter(
+    "compact_both",
+    takes=("messages", "summariser", "archive"),
+    settings=("window",),
+)
+def compact_both(case, folder):
+    """One history twice: compacted before a call, and by somebody who asks for it."""
+    stage = Stage(case, folder, policy=_eager(case))
+    stage.archive_fails = archive_fails(case)
+    with stage.open():
+        stage.load(case.given["messages"])
+        stage.turn({"model": [_OK]})
+        stage.snapshot()
+    seen = stage.seen
+    seen.values["auto_log"] = seen.log
+    seen.values["manual"] = _by_hand(case, folder / "by-hand")
+    return seen
+
+
+def _by_hand(case, folder):
+    folder.mkdir()
+    policy = Policy(name="bound-once", compact_at_ratio=1.0, window_tokens=_window(case))
     stage = Stage(case, folder, policy=policy)
     with stage.open():
         stage.load(case.given["messages"])
         stage.turn({"model": [_OK]})
         stage.snapshot()
-        stage.seen.before_then = len(stage.provider.sent)
-        for turn in case.given.get("then") or ():
-            stage.turn({"user": turn, "model": [_OK]} if isinstance(turn, str) else turn)
+        stage.archive_fails = archive_fails(case, 1)
+        asked, refused = len(stage.seen.asked), False
+        with closing(stage.store()) as store:
+            engine = Engine(AnthropicCodec(respell_arguments=True), policy)
+            session = Session.open(store, stage.session, engine, at=stage.now, made_by="case")
+            before = session.state.surface("main").digest
+            try:
+                compact_session(session, "main", at=stage.now)
+            except ArchiveRefused:
+                refused = True
+            after = session.state.surface("main").digest
         stage.snapshot()
+        return {
+            "compactions": stage.seen.moments.count("compact"),
+            "refused": refused,
+            "surface_unchanged": before == after,
+            "summariser_calls": len(stage.seen.asked) - asked,
+        }
+
+
+@adapter(
+    "compact_repeat",
+    takes=("times", "rounds_between", "round_text", "summariser"),
+    settings=("window", "keep_rounds"),
+)
+def compact_repeat(case, folder):
+    """Rounds, then a forced relief, so many times; each round says the text with its number."""
+    given = case.given
+    calm = Policy(name="bound-once", compact_at_ratio=1.0)
+    stage = Stage(case, folder, policy=calm)
+    between = given["rounds_between"]
+    with stage.open():
+        for number in range(given["times"]):
+            told = {"n": between, "start": number * between, "id_prefix": "r"}
+            told |= {"result": given["round_text"]}
+            rounds = kit().expand([{"rounds": told}], case.form)
+            stage.govern(calm)
+            stage.turn({"user": f"part {number}", "model": [*rounds, _OK]})
+            stage.govern(_eager(case))
+            stage.turn({"user": f"what is done of part {number}?", "model": [_OK]})
+            stage.snapshot()
         return stage.seen
+
+
+def _eager(case):
+    return Policy(
+        name="bound-once",
+        compact_at_ratio=_EAGER,
+        compact_to_ratio=_EAGER / 2,
+        relief_ratio=_EAGER,
+        window_tokens=_window(case),
+    )
+
+
+def _window(case):
+    return case.settings.get("window")
+
+
+def _instructed(case):
+    told = case.given.get("project_instructions")
+    if told is None:
+        return case
+    if not isinstance(told, str):
+        raise UnknownWordError(f"project instructions like {told!r}")
+    blocks = case.given.get("system") or []
+    before = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else list(blocks)
+    return case._replace(given={**case.given, "system": [*before, {"type": "text", "text": told}]})
+
+
+def _play(stage, turn, pending):
+    """One thing that happens after the compaction, or while a call waits."""
+    if isinstance(turn, str):
+        stage.turn({"user": turn, "model": [_OK]})
+    elif "background_rounds" in turn:
+        told = {"n": turn["background_rounds"], "id_prefix": "background", "result": "x" * 4000}
+        rounds = kit().expand([{"rounds": told}], stage.case.form)
+        stage.turn({"user": "meanwhile", "model": [*rounds, _OK]})
+        stage.turn({"user": "and then", "model": [_OK]})
+    elif "result_for" in turn:
+        if turn["result_for"] not in pending:
+            raise UnknownWordError(f"a result for {turn['result_for']!r}, which does not wait")
+        stage.answer(turn["result_for"], turn["content"])
+        stage.turn({"user": "it is answered", "model": [_OK]})
+    else:
+        stage.turn(turn)

@@ -29,6 +29,7 @@ def request_sequence(case, folder):
         "usage_per_call",
         "usage_script",
         "summariser",
+        "true_tokens_per_char",
     ),
     settings=SETTINGS,
 )

@@ -1,12 +1,17 @@
 """What compactions leave to be seen, and what summaries were made of."""
 
 import json
+import re
 
 from barograph.core.events import Compacted
 from barograph.core.parts import texts_in
 from cases.kit import kit
+from cases.properties.contents import texts_of
 from cases.properties.outcomes import within
 from cases.registry import check
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{400}")
+_LETTERS = 20  # what is made up in a case repeats a few
 
 
 @check
@@ -51,6 +56,15 @@ def summariser_request_valid(seen):
             yield f"request {number} for a summary is refused: {one.response!r}"
         if "tool_choice" in one.request:
             yield f"request {number} for a summary forces a tool"
+
+
+@check
+def summariser_text_absent_base64(seen):
+    """No request for a summary has base64 as text; pictures are pictures there too."""
+    for number, one in enumerate(seen.asked):
+        runs = (run for text in texts_of(one.request) for run in _BASE64.findall(text))
+        if any(len(set(run)) > _LETTERS for run in runs):
+            yield f"request {number} for a summary has base64 as text"
 
 
 @check

@@ -2,7 +2,10 @@
 
 import json
 import re
+from contextlib import closing
 
+from barograph.store import SqliteStore
+from barograph.store.search import archive_of
 from cases.kit import kit
 from cases.registry import UnknownWordError, check
 
@@ -28,33 +31,33 @@ def pairing_valid_after_then(seen):
 @check
 def text_present(seen, text, where=None, request=-1):
     """In the last request, unless the case names another; in each where it names several."""
-    if where == "log":
-        if text not in _log_text(seen):
-            yield f"the log never says {text!r}"
+    if where in _KEPT:
+        if text not in _KEPT[where](seen):
+            yield f"the {where} never says {text!r}"
         return
     picked = seen.pick(request)
     if not picked:
         yield f"there is no request {request}"
     for number, body in picked:
-        if text not in _words(body, where):
+        if text not in words_of(body, where):
             yield f"request {number} does not say {text!r} in {where or 'any part'}"
 
 
 @check
 def text_absent(seen, text, where=None):
     """From every request, not only from the last."""
-    if where == "log":
-        if text in _log_text(seen):
-            yield f"the log says {text!r}"
+    if where in _KEPT:
+        if text in _KEPT[where](seen):
+            yield f"the {where} says {text!r}"
         return
     for number, body in seen.pick("all"):
-        if text in _words(body, where):
+        if text in words_of(body, where):
             yield f"request {number} says {text!r} in {where or 'some part'}"
 
 
 @check
 def text_present_after_then(seen, text):
-    said = [text in _words(body, "messages") for _, body in _after_then(seen)]
+    said = [text in words_of(body, "messages") for _, body in _after_then(seen)]
     if not said or not said[-1]:
         yield f"the last request does not say {text!r}"
 
@@ -82,7 +85,7 @@ def group_atomic(seen, prefix):
 def no_empty_text_blocks(seen):
     """None of whitespace alone either: the provider refuses both."""
     for number, body in seen.pick("all"):
-        for text in _texts(body):
+        for text in texts_of(body):
             if not text.strip():
                 yield f"request {number} has an empty text"
 
@@ -109,7 +112,7 @@ def no_result_grew(seen):
 @check
 def no_base64_text(seen, min_run):
     for number, body in seen.pick("all"):
-        if any(len(run) >= min_run for text in _texts(body) for run in _BASE64.findall(text)):
+        if any(len(run) >= min_run for text in texts_of(body) for run in _BASE64.findall(text)):
             yield f"request {number} has base64 as text"
 
 
@@ -208,7 +211,8 @@ def _after_then(seen):
     return picked
 
 
-def _words(body, where):
+def words_of(body, where=None):
+    """The texts of a request, or of one part of it."""
     if where not in (None, "system", "tools", "messages"):
         raise UnknownWordError(f"where {where!r}")
     part = body if where is None else body.get(where) or []
@@ -232,6 +236,16 @@ def _log_text(seen):
     return "\n".join(_strings([to_builtins(one.event) for one in seen.log]))
 
 
+def archived(seen):
+    """The texts of the archive, by the event that each message came by."""
+    with closing(SqliteStore(seen.store)) as store:
+        found = {seq: store.index.get(archive_of("case"), str(seq)) for seq, _ in seen.log}
+    return {seq: one.text for seq, one in found.items() if one is not None}
+
+
+_KEPT = {"log": _log_text, "archive": lambda seen: "\n".join(archived(seen).values())}
+
+
 def _blocks_in(body):
     for message in body["messages"]:
         yield from _blocks(message["content"])
@@ -252,7 +266,8 @@ def _flat(content):
             yield from _flat(block.get("content"))
 
 
-def _texts(body):
+def texts_of(body):
+    """What a request says in words."""
     system = _blocks(body.get("system"))
     for content in (system, *(message["content"] for message in body["messages"])):
         yield from (block["text"] for block in _flat(content) if block["type"] == "text")

@@ -21,6 +21,7 @@ _KINDS = {
     "rewind": "replaced",
     "prune": "pruned",
     "nudge": "nudged",
+    "compaction": "compacted",
 }
 
 
@@ -90,6 +91,10 @@ def event_count(seen, kind, eq):
         found = sum(getattr(event, "origin", "") == "repair" for _, event in seen.log)
         if found != eq:
             yield f"{found} repairs"
+        return
+    if kind == "archive":
+        if seen.moments.count("archive") != eq:
+            yield f"the archive was written {seen.moments.count('archive')} times"
         return
     if kind == "round_cap":
         found = sum(getattr(event, "cause", "") == "round_cap" for _, event in seen.log)
