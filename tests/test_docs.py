@@ -125,6 +125,7 @@ ARGUMENTS = {
     "[SESSION]": "The same; all sessions without it.",
     "CALL": "Number of a call.",
     "HANDLE": "What a stub names: `#` and a number.",
+    "[HANDLE]": "`#` and the number of the event that brought the message; without one, all pins.",
     "[CALL]": "Number of a call; all calls without it.",
     "[OTHER]": "Number of a later call.",
     "PATH...": "Recordings, or folders that hold some.",

@@ -36,10 +36,16 @@ def _words(text):
 
 NOT_YET = (
     Capability(
-        "pins",
-        "nothing can be pinned by a caller",
+        "summariser",
+        "the agent's own model sums up; none of its own can be named",
         "",
-        blocks=_words("input:pinned setting:summariser_window input:provider_rule"),
+        blocks=_words("setting:summariser_window"),
+    ),
+    Capability(
+        "rules of providers",
+        "no case here says what such a rule looks like",
+        "",
+        blocks=_words("input:provider_rule"),
     ),
     Capability(
         "metrics",

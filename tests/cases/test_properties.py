@@ -419,8 +419,8 @@ def test_unknown_words_are_known_as_such():
 
 
 def test_a_thing_that_is_not_possible_yet_is_named_by_what_needs_it():
-    names = [one.name for one in not_yet.blocking({"input:pinned", "form:openai"})]
-    assert names == ["pins", "OpenAI codec"]
+    names = [one.name for one in not_yet.blocking({"input:provider_rule", "form:openai"})]
+    assert names == ["rules of providers", "OpenAI codec"]
     assert not_yet.judged_elsewhere({"prop": "metric"}, []).name == "metrics"
     assert not_yet.judged_elsewhere({"prop": "event_count", "kind": "turn"}, []) is None
     frame = not_yet.touched_by({"input:volatile_sources:changing"})

@@ -14,6 +14,7 @@ from barograph.cli._text import plain
 from barograph.core.errors import (
     BarographError,
     LogError,
+    PinRefused,
     SchemaTooNew,
     StoreError,
     SurfaceError,
@@ -29,6 +30,7 @@ REFUSED: Final = 4
 
 _EXIT_CODES: Final[Mapping[type[BarographError], int]] = {
     UsageError: 2,
+    PinRefused: REFUSED,
     UnknownSession: 3,
     UnknownCall: 3,
     UnknownHandle: 3,

@@ -14,7 +14,7 @@ A summary is never summed up again: the digest is always made from the log, with
 compactions hid.
 
 **Invariants.** The current request and the newest round stay (9), and so does a call that waits for
-its answer. A compaction takes off tokens by
+its answer; what is pinned is quoted word for word. A compaction takes off tokens by
 the measure that triggered it, or does not run (8). The messages stay in their events (6).
 
 **Out of scope.** What a digest says (`digest`); stubs (`prune`); the order of relief (`relief`).
@@ -26,17 +26,18 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from barograph.core.digest import NARRATIVE_RATIO, write_digest
+from barograph.core.digest import NARRATIVE_RATIO, pinned_room_chars, write_digest
 from barograph.core.events import CompactCause, Compacted, Stub, SummaryAsked
 from barograph.core.framing import rearm
 from barograph.core.inputs import Answered, CallWanted, Refused
 from barograph.core.model import Codec
-from barograph.core.notes import notes_of
+from barograph.core.notes import Note, notes_of
 from barograph.core.parts import Parts, Text, calls_in
 from barograph.core.policy import Policy
 from barograph.core.pressure import Gauge
 from barograph.core.prune import drop_thinking
 from barograph.core.spans import Span, chars_of, find_spans, part_spans
+from barograph.core.state import PathState
 from barograph.core.surface import Entry, Surface
 from barograph.core.texts import NARRATIVE_CLOSES, NARRATIVE_OPENS
 from barograph.core.work import Work
@@ -113,15 +114,24 @@ def plan_compaction(
         excess_chars=excess_tokens / gauge.tokens_per_char,
         kept_calls=work.state.path(path).waiting.kept,
     )
-    hidden = sum(chars_of(surface, span) for span in spans)
+    hidden = sum(chars_of(surface, span) for span in spans) - _quoted_chars(work, path, spans)
     left_tokens = gauge.projected_tokens - hidden * gauge.tokens_per_char
     room_tokens = min(allowed_tokens, 0.9 * (gauge.usable_tokens - left_tokens))
     budget = max(0, min(hidden // _DIGEST_SHARE, int(room_tokens / gauge.tokens_per_char)))
     freed_tokens = (hidden - budget) * gauge.tokens_per_char
     is_enough = cause != "pressure" or freed_tokens >= policy.relief_ratio * gauge.usable_tokens
-    if not spans or not is_enough:
+    if not spans or hidden <= 0 or not is_enough:
         return None
     return Plan(cause=cause, spans=spans, budget_chars=budget, gauge=gauge)
+
+
+def _quoted_chars(work: Work, path: str, spans: Sequence[Span]) -> int:
+    """What of these spans stays, since it is pinned and its digest will quote it."""
+    state, entries = work.state.path(path), work.state.surface(path).entries
+    if not state.pinned:
+        return 0
+    runs = (entries.span(span.start, span.stop) for span in spans)
+    return sum(pinned_room_chars(_notes_of(state, run)) for run in runs)
 
 
 def plan_question(work: Work, path: str, plan: Plan) -> Plan | None:
@@ -209,11 +219,20 @@ def narrative_in(parts: Parts, stop_reason: str | None, *, most_chars: int) -> s
 def write_summary(
     work: Work, path: str, run: Sequence[Entry], narrative: str, budget_chars: int
 ) -> Parts:
-    """What stands in the place of a run of entries, made from all that it hides."""
-    hidden = {one for entry in run for one in entry.hides or (entry.seq,)}
-    spoken = [one for one in work.state.path(path).spoken if one.seq in hidden]
-    notes = [note for one in spoken for note in notes_of(one)]
+    """What stands in the place of a run of entries, made from all that it hides.
+
+    Pinned text comes on top of the budget.
+    """
+    notes = _notes_of(work.state.path(path), run)
+    budget_chars += pinned_room_chars(notes)
     return (Text(write_digest(notes, budget_chars=budget_chars, narrative=narrative)),)
+
+
+def _notes_of(path: PathState, run: Sequence[Entry]) -> list[Note]:
+    """Notes of all messages that a run stands for."""
+    hidden = {one for entry in run for one in entry.hides or (entry.seq,)}
+    spoken = [one for one in path.spoken if one.seq in hidden]
+    return [note for one in spoken for note in notes_of(one, pinned=one.seq in path.pinned)]
 
 
 def _cause(policy: Policy, gauge: Gauge) -> CompactCause | None:

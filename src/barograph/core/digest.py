@@ -39,7 +39,7 @@ NARRATIVE_RATIO: Final = 0.40
 
 # Of the budget, what each section is sure of.
 _SHARES: Final = {
-    "pinned": 0.20,
+    "pinned": 1.0,
     "rules": 0.25,
     "narrative": NARRATIVE_RATIO,
     "said": 0.25,
@@ -122,6 +122,12 @@ def write_digest(notes: Sequence[Note], *, budget_chars: int, narrative: str = "
     page.left_chars += named_chars
     after = _named(page, said, gone, shown, notes)
     return page.render(says, after)
+
+
+def pinned_room_chars(notes: Sequence[Note]) -> int:
+    """What pinned text takes in a digest, heading included; 0 where there is none."""
+    lines = _pinned(notes)
+    return _HEADING_CHARS + sum(len(line.text) + 1 for line in lines) if lines else 0
 
 
 def _fill(

@@ -68,6 +68,7 @@ from barograph.core.inputs import (
     CompactWanted,
     Header,
     Input,
+    PinWanted,
     Refused,
     SessionStarted,
     ToolReturned,
@@ -77,6 +78,7 @@ from barograph.core.intake import take_in
 from barograph.core.model import Codec, Scope
 from barograph.core.outgoing import record_body, same_json
 from barograph.core.parts import Text, calls_in
+from barograph.core.pins import pin
 from barograph.core.policy import Policy
 from barograph.core.pressure import Gauge
 from barograph.core.recovery import Again, failed, recover, resting_slots
@@ -146,6 +148,7 @@ class Engine:
 
         Raises:
             SurfaceError: the input does not fit the phase of its path; nothing changed.
+            UsageError: a pin that cannot be; nothing changed.
         """
         _check_phase(state, given)
         work = Work(self.codec, state)
@@ -160,6 +163,8 @@ class Engine:
                 send = (stop or self._relieved(work, given, relieve(work, given, self.policy)),)
             case CompactWanted():
                 self._compact(work, given.wanted)
+            case PinWanted():
+                pin(work, given)
             case BodyLeft():
                 record_body(work, given)
             case Answered():
@@ -173,10 +178,8 @@ class Engine:
                 else:
                     work.log(failed(work, given))
                     send = self._after_summary(work, given)
-            case ToolStarted():
-                work.log(_began(given))
-            case ToolReturned():
-                work.log(_ended(given))
+            case ToolStarted() | ToolReturned():
+                work.log(_ran(given))
         append = (Append(tuple(work.events)),) if work.events else ()
         return work.state, (*_archives(state, work.state, work.events), *append, *send)
 
@@ -317,7 +320,7 @@ class Engine:
 
 
 def _check_phase(state: State, given: Input) -> None:
-    if isinstance(given, SessionStarted | CompactWanted | ToolStarted | ToolReturned):
+    if isinstance(given, SessionStarted | CompactWanted | PinWanted | ToolStarted | ToolReturned):
         return
     phase = state.path(given.path).phase
     if (phase, type(given)) not in TRANSITIONS:
@@ -387,7 +390,9 @@ def _opened(given: SessionStarted, policy: Policy, codec: Codec) -> Event:
     )
 
 
-def _began(given: ToolStarted) -> Event:
+def _ran(given: ToolStarted | ToolReturned) -> Event:
+    if isinstance(given, ToolReturned):
+        return _ended(given)
     return ToolBegan(
         at=given.at,
         path=given.path,

@@ -9,7 +9,8 @@ BarographError              .code, the ids involved, the next step in words
 │ ├ UnknownSession
 │ ├ UnknownCall
 │ ├ UnknownHandle
-│ └ UnknownDocument
+│ ├ UnknownDocument
+│ └ PinRefused              a message says nothing, or too much would be pinned
 ├ LogError                  the log itself
 │ ├ LogCorrupt              a missing or altered body, an event that does not decode
 │ ├ SequenceConflict        two writers, one session
@@ -93,6 +94,12 @@ class UnknownDocument(UsageError):
     """No document of that id was added, or more than one starts with that prefix."""
 
     code = "unknown_document"
+
+
+class PinRefused(UsageError):
+    """A message cannot be pinned; nothing changed."""
+
+    code = "pin_refused"
 
 
 class LogError(BarographError):

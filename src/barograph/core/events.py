@@ -492,6 +492,19 @@ class ToolEnded(_Event, frozen=True, kw_only=True, tag="tool_ended"):
     error: str | None = None
 
 
+class Pinned(_Event, frozen=True, kw_only=True, tag="pinned"):
+    """Somebody wants a message kept: it is never folded, or is quoted where it is.
+
+    Attributes:
+        message: seq of the `MessageSeen`.
+        holds: whether the pin is set, or taken away.
+    """
+
+    path: str
+    message: int
+    holds: bool = True
+
+
 class ConfigChanged(_Event, frozen=True, kw_only=True, tag="config_changed"):
     """A policy knob changed in mid-session. Values are JSON text."""
 
@@ -657,6 +670,7 @@ Event: TypeAlias = (
     | CallFailed
     | ToolBegan
     | ToolEnded
+    | Pinned
     | ConfigChanged
     | FrameComposed
     | StoreGap

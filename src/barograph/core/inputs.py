@@ -70,6 +70,14 @@ class CompactWanted(Struct, frozen=True, kw_only=True):
         return self.wanted.path
 
 
+class PinWanted(Struct, frozen=True, kw_only=True):
+    """Somebody wants a message kept whatever is folded, or lets it go."""
+
+    at: float
+    message: int
+    holds: bool = True
+
+
 class BodyLeft(Struct, frozen=True, kw_only=True):
     """A request body is about to leave.
 
@@ -163,6 +171,7 @@ Input: TypeAlias = (
     SessionStarted
     | CallWanted
     | CompactWanted
+    | PinWanted
     | BodyLeft
     | Answered
     | Refused

@@ -106,9 +106,9 @@ class Spoken(Struct, frozen=True):
     parts: Parts
 
 
-def notes_of(spoken: Spoken) -> tuple[Note, ...]:
-    """What is to be noted of a message that entered."""
-    return take_notes(spoken.seq, spoken.role, spoken.origin, spoken.parts)
+def notes_of(spoken: Spoken, *, pinned: bool = False) -> tuple[Note, ...]:
+    """What is to be noted of a message that entered, and perhaps is pinned."""
+    return take_notes(spoken.seq, spoken.role, spoken.origin, spoken.parts, pinned=pinned)
 
 
 def take_notes(

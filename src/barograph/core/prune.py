@@ -9,9 +9,9 @@ when a pass pays, and a pass then takes all of it at once.
 The pending set is kept up to date as events are learned, in O(new): candidates in the order of the
 surface, a mark up to where they have aged, and the sum of what they would save.
 
-**Invariants.** A stub keeps the ids that pair calls with results (5). Errors, results of tools that
-the policy names, and the newest rounds stay whole. Nothing is lost: the content stays in the event
-that brought it (6).
+**Invariants.** A stub keeps the ids that pair calls with results (5). Errors, pinned content and
+the newest rounds stay whole (9). Nothing is lost: the content stays in the event that brought it
+(6).
 
 **Out of scope.** When a pass pays (`relief`); what a stub says (`stubs`).
 """
@@ -43,11 +43,13 @@ class Candidate(Struct, frozen=True, kw_only=True):
         entry: its index in the surface.
         saved_chars: what a stub of it would take off, estimated, as the meter weighs it.
         round: number of the model's messages in its path up to where it came.
+        pinned: whether somebody wants it kept.
     """
 
     entry: int
     saved_chars: int
     round: int
+    pinned: bool = False
 
 
 class Pending(Struct, frozen=True, kw_only=True):
@@ -70,7 +72,8 @@ class Pending(Struct, frozen=True, kw_only=True):
     @property
     def first_stale(self) -> Candidate | None:
         """Where a pass would change the surface first."""
-        return self.candidates[self.done] if self.done < self.aged else None
+        stale = (self.candidates[index] for index in range(self.done, self.aged))
+        return next((one for one in stale if not one.pinned), None)
 
     def with_candidate(self, candidate: Candidate) -> "Pending":
         """One more, at the end."""
@@ -80,7 +83,7 @@ class Pending(Struct, frozen=True, kw_only=True):
         """With everything aged that came before the reply of that number."""
         aged, stale_chars = self.aged, self.stale_chars
         while aged < len(self.candidates) and self.candidates[aged].round < oldest_kept:
-            stale_chars += self.candidates[aged].saved_chars
+            stale_chars += _saved(self.candidates[aged])
             aged += 1
         return self if aged == self.aged else replace(self, aged=aged, stale_chars=stale_chars)
 
@@ -112,7 +115,7 @@ class Pending(Struct, frozen=True, kw_only=True):
             candidates=Trail(moved),
             done=done,
             aged=aged,
-            stale_chars=sum(one.saved_chars for one in moved[done:aged]),
+            stale_chars=sum(map(_saved, moved[done:aged])),
         )
 
     def cut(self, entries: int) -> "Pending":
@@ -129,8 +132,20 @@ class Pending(Struct, frozen=True, kw_only=True):
             candidates=self.candidates.cut(kept),
             done=done,
             aged=aged,
-            stale_chars=sum(one.saved_chars for one in stale),
+            stale_chars=sum(map(_saved, stale)),
         )
+
+    def with_pin(self, entry: int, *, pinned: bool) -> "Pending":
+        """With that entry pinned, or let go. One that passes went by stays as it is."""
+        marked = [
+            replace(one, pinned=pinned) if one.entry == entry else one for one in self.candidates
+        ]
+        stale_chars = sum(map(_saved, marked[self.done : self.aged]))
+        return replace(self, candidates=Trail(marked), stale_chars=stale_chars)
+
+
+def _saved(candidate: Candidate) -> int:
+    return 0 if candidate.pinned else candidate.saved_chars
 
 
 def candidate_of(codec: Codec, surface: Surface, round_number: int) -> Candidate | None:
@@ -158,6 +173,8 @@ def make_stubs(
     """
     stubs: dict[int, Parts] = {}
     for candidate in pending.candidates.span(pending.done, pending.aged):
+        if candidate.pinned:
+            continue
         entry = surface.entries[candidate.entry]
         parts = tuple(_stub_of(part, f"#{entry.seq}") for part in entry.parts)
         if parts != entry.parts:

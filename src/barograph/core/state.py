@@ -22,6 +22,7 @@ from barograph.core.events import (
     HeaderSet,
     MessageLeftOut,
     MessageSeen,
+    Pinned,
     Pruned,
     Replaced,
     RequestSent,
@@ -92,6 +93,7 @@ class PathState(Struct, frozen=True):
         meter: what the provider counted.
         outcomes: tool results by call id, until the next response: a call may be asked for again.
         running: calls whose tool began since the last response and has not ended.
+        pinned: messages that somebody wants kept, and by which digest each is known.
         waiting: calls that no fold hides.
         sees_tools: whether tool bodies of this path are logged at all.
         counted: how often each tool was called, in the order of the model's calls.
@@ -124,6 +126,7 @@ class PathState(Struct, frozen=True):
     meter: Meter = Meter()
     outcomes: Mapping[str, Source] = {}
     running: frozenset[str] = frozenset()
+    pinned: Mapping[int, bytes] = {}
     waiting: Waiting = Waiting()
     sees_tools: bool = False
     counted: Mapping[str, int] = {}
@@ -273,9 +276,9 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             replies = path.replies + (event.role == "assistant")
             path = replace(path, spoken=path.spoken.extended((spoken,)), replies=replies)
             candidate = candidate_of(codec, surface, replies)
-            if candidate is None:
-                return path
-            return replace(path, pending=path.pending.with_candidate(candidate))
+            if candidate is not None:
+                path = replace(path, pending=path.pending.with_candidate(candidate))
+            return _pinned_again(path, surface) if path.pinned else path
         case MessageLeftOut():
             return _seen(path, seq, event, event.parts)
         case Replaced():
@@ -289,6 +292,8 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             return replace(path, frames=path.frames.with_frame(seq, event, path.replies))
         case Compacted():
             return _compacted(path, surface, seq, event)
+        case Pinned():
+            return _pinned(path, surface, event)
         case SummaryAsked():
             return replace(path, asked=event, summaries=path.summaries + 1)
         case HeaderSet():
@@ -328,6 +333,26 @@ def _seen(
     key = bytes.fromhex(known_by) if known_by else unit_key(event.role, parts)
     unit = Seen(key, seq, event.native_id)
     return replace(path, seen=path.seen.extended((unit,)))
+
+
+def _pinned(path: PathState, surface: Surface, event: Pinned) -> PathState:
+    key = next((one.key for one in path.seen if one.seq == event.message), b"")
+    others = {seq: known for seq, known in path.pinned.items() if seq != event.message}
+    pinned = {**others, event.message: key} if event.holds else others
+    entry = next((i for i, one in enumerate(surface.entries) if one.seq == event.message), -1)
+    pending = path.pending.with_pin(entry, pinned=event.holds)
+    return replace(path, pinned=pinned, pending=pending)
+
+
+def _pinned_again(path: PathState, surface: Surface) -> PathState:
+    """The pin of a message that is said once more holds the newest that says it."""
+    last = path.seen[-1]
+    before = next((seq for seq, key in path.pinned.items() if key == last.key), None)
+    if before is None:
+        return path
+    others = {seq: key for seq, key in path.pinned.items() if seq != before}
+    pending = path.pending.with_pin(len(surface.entries) - 1, pinned=True)
+    return replace(path, pinned={**others, last.seq: last.key}, pending=pending)
 
 
 def _replaced(path: PathState, surface: Surface, event: Replaced | None) -> PathState:

@@ -23,6 +23,7 @@ from msgspec import Struct
 import barograph
 from barograph.core.canonical import digest
 from barograph.core.engine import Engine
+from barograph.core.errors import UsageError
 from barograph.core.parts import encode_parts
 from barograph.langchain.messages import read_message
 from barograph.langchain.track import Track
@@ -74,6 +75,21 @@ class Places:
         with self._lock:
             for session in self._sessions.values():
                 session.close(at=self._clock())
+
+    def session_of(self, name: str | None) -> Session:
+        """The open session of that id; without one, the one that runs now.
+
+        Raises:
+            UsageError: no id was given, and nothing runs here that has one.
+        """
+        chosen = name or self._only or _here()[0]
+        if chosen is None:
+            raise UsageError(
+                "It is not known which session is meant.",
+                next_step="Name it: the thread_id of its runs, or its id in the log.",
+            )
+        with self._lock:
+            return self._open(chosen)
 
     @contextmanager
     def of_call(self, messages: Sequence[BaseMessage]) -> Iterator[Track]:

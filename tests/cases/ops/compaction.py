@@ -5,10 +5,13 @@ from contextlib import closing
 from barograph import Policy
 from barograph.core.engine import Engine
 from barograph.core.errors import ArchiveRefused
+from barograph.core.events import MessageSeen
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.store.compacting import compact_session
+from barograph.store.originals import read_original
 from barograph.store.session import Session
 from cases.kit import kit
+from cases.observed import read_log
 from cases.registry import UnknownWordError, adapter
 from cases.stage import Stage
 from cases.watched import archive_fails
@@ -26,6 +29,7 @@ _EAGER = 1e-6
         "archive",
         "pending",
         "long_running",
+        "pinned",
         "project_instructions",
         "then",
     ),
@@ -43,6 +47,8 @@ def compact(case, folder):
     with stage.open():
         stage.load(case.given["messages"])
         pending = {*case.given.get("pending", ()), *case.given.get("long_running", ())}
+        if case.given.get("pinned"):
+            _pin(stage, case.given["pinned"])
         if not pending:
             stage.turn({"model": [_OK]})
             stage.snapshot()
@@ -147,6 +153,35 @@ def _instructed(case):
     blocks = case.given.get("system") or []
     before = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else list(blocks)
     return case._replace(given={**case.given, "system": [*before, {"type": "text", "text": told}]})
+
+
+def _pin(stage, pinned):
+    """Pin messages by their place in the history, or by what they say, before anything folds."""
+    stage.govern(Policy(name="off"))
+    stage.turn({"model": [_OK]})
+    stage.history.pop()
+    texts = [_said(one) for one in stage.history]
+    for one in pinned:
+        wanted = texts[one] if isinstance(one, int) else one
+        if not isinstance(wanted, str):
+            raise UnknownWordError(f"what is pinned is told as {one!r}")
+        seqs = [
+            seq
+            for seq, event in read_log(stage.path, stage.session)
+            if isinstance(event, MessageSeen) and wanted in _said_in(stage, seq)
+        ]
+        stage.middleware.pin(f"#{seqs[0]}", session=stage.session)
+    del stage.provider.sent[:], stage.seen.answers[:]
+    stage.govern(_eager(stage.case))
+
+
+def _said_in(stage, seq):
+    with closing(stage.store()) as store:
+        return read_original(store, stage.session, f"#{seq}")
+
+
+def _said(message):
+    return str(message.text)
 
 
 def _play(stage, turn, pending):
