@@ -49,9 +49,9 @@ NOT_YET = (
     ),
     Capability(
         "metrics",
-        "nothing is counted beside the log",
+        "nothing is flagged beside the log",
         "barograph.telemetry",
-        properties=_words("metric telemetry_flag"),
+        properties=_words("telemetry_flag"),
     ),
     Capability(
         "frame",

@@ -353,6 +353,11 @@ RUNS |= {
         {"values": {"auto_log": [(1, fold(40)), (2, MISSED)]}, "said": ["ERROR down"]},
         {"values": {"auto_log": [(1, fold(40))]}, "said": ["WARNING down"]},
     ),
+    "metric": (
+        {"name": "archive_failures", "eq": 1},
+        {"logs": [[(1, MISSED)]]},
+        {"logs": [[(1, fold(40))]]},
+    ),
     "manual": (
         {"refused": True, "compactions": 0},
         {"values": {"manual": {"refused": True, "compactions": 0}}},
@@ -421,7 +426,7 @@ def test_unknown_words_are_known_as_such():
 def test_a_thing_that_is_not_possible_yet_is_named_by_what_needs_it():
     names = [one.name for one in not_yet.blocking({"input:provider_rule", "form:openai"})]
     assert names == ["rules of providers", "OpenAI codec"]
-    assert not_yet.judged_elsewhere({"prop": "metric"}, []).name == "metrics"
+    assert not_yet.judged_elsewhere({"prop": "telemetry_flag"}, []).name == "metrics"
     assert not_yet.judged_elsewhere({"prop": "event_count", "kind": "turn"}, []) is None
     frame = not_yet.touched_by({"input:volatile_sources:changing"})
     assert not_yet.judged_elsewhere({"prop": "text_present"}, frame).name == "frame"

@@ -248,7 +248,7 @@ def test_the_keys_of_the_documents_are_stable(run_json):
     assert set(row) == {
         "call", "path", "turn", "round", "model", "at", "outcome", "attempts", "usage",
         "hit_ratio", "cost_usd", "priced_as", "latency_seconds", "stop_reason", "error",
-        "request_id", "verdict", "provider_reason",
+        "request_id", "verdict", "provider_reason", "recovery",
     }  # fmt: skip
     assert set(row["verdict"]) == {
         "cause", "evidence", "also", "planned", "compared_with", "divergence", "named_by",

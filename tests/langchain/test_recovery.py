@@ -13,6 +13,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from msgspec.structs import replace
 from stage import SYSTEM, agent_at, ask, calling, config, exchanges_of, kinds, logged, model_at
 
+from barograph.audit.explain import list_calls
+from barograph.audit.series_reader import read_series
 from barograph.audit.verify import verify_session
 from barograph.core.events import AttemptFailed, CallFailed, CallPlanned, Compacted, Pruned
 from barograph.core.policy import Policy
@@ -382,6 +384,23 @@ def test_what_cannot_be_shortened_is_told_part_by_part(simulator, session, store
     assert "cannot be shortened further" in line
     assert "tools and system take about" in line
     assert f"barograph context {session}" in line
+
+
+@pytest.mark.parametrize(("refusals", "counted"), [(1, (1, 1, 0)), (2, (1, 0, 1))])
+def test_recoveries_are_counted_from_the_log(simulator, session, store, refusals, counted):
+    simulator.play(session, script())
+    simulator.fault("overflow", session=session, index=ROUNDS, times=refusals)
+    try:
+        agent_on(simulator, session, store).invoke(ask("go"), config(session))
+    except anthropic.BadRequestError:
+        assert refusals > 1
+    came = "succeeded" if refusals == 1 else "failed"
+    series = read_series(store, session)
+    total = series.total
+    assert {row.call: row.recovery for row in series.calls if row.recovery} == {ROUNDS + 1: came}
+    assert list_calls(store, session)[ROUNDS].recovery == came
+    figures = (total.recoveries_attempted, total.recoveries_succeeded, total.recoveries_failed)
+    assert figures == counted
 
 
 def test_a_prompt_that_fills_the_window_by_itself_is_spoken_of_once(

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from barograph.audit.differences import Difference, diff_calls
-from barograph.audit.reading import LoggedCall, LoggedSession, Outcome, read_session
+from barograph.audit.reading import LoggedCall, LoggedSession, Outcome, Recovery, read_session
 from barograph.core.events import Usage
 from barograph.core.model import Codec
 from barograph.core.verdict import Cause, Verdict
@@ -25,6 +25,8 @@ class CallRow(Struct, frozen=True, kw_only=True):
         at: start, in seconds since the epoch.
         outcome: `answered`, `failed`, `unanswered` (it left, and nothing came back) or `not_sent`.
         attempts: how often the request left.
+        recovery: where it was refused as too long and sent once more: `succeeded`, `failed`, or
+            `open` where nothing came; else None.
         usage: tokens as reported; None where none were.
         hit_ratio: tokens read / all input tokens; None where unknown.
         cost_usd: at list price; None where unknown.
@@ -46,6 +48,7 @@ class CallRow(Struct, frozen=True, kw_only=True):
     at: float
     outcome: Outcome
     attempts: int
+    recovery: Recovery | None = None
     usage: Usage | None = None
     hit_ratio: float | None = None
     cost_usd: float | None = None
@@ -149,6 +152,7 @@ def row_of(codec: Codec, call: LoggedCall) -> CallRow:
         hit_ratio=_ratio(usage.read_tokens, usage.input_total_tokens) if usage else None,
         cost_usd=cost_usd(usage, facts) if usage else None,
         priced_as=facts.name if header else "",
+        recovery=call.recovery,
         latency_seconds=response.latency_seconds if response else None,
         stop_reason=response.stop_reason if response else None,
         error=f"{failure.error}: {failure.message}" if failure else None,

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from barograph.core.errors import LogCorrupt, UnknownCall
 from barograph.core.events import (
+    AttemptFailed,
     CallFailed,
     CallPlanned,
     Compacted,
@@ -38,9 +39,20 @@ from barograph.providers.registry import codec_named
 from barograph.store.protocol import Store
 
 Outcome: TypeAlias = Literal["answered", "failed", "unanswered", "not_sent"]
+Recovery: TypeAlias = Literal["succeeded", "failed", "open"]
+
+RECOVERED: Final = ("overflow", "output_room")
+"""Causes of failed attempts after which the same call is sent once more, and smaller."""
 
 ALTERED: Final = (LookupError, ValueError, TypeError, RecursionError, msgspec.MsgspecError)
 """What folding a log raises that holds well-formed events which make no sense together."""
+
+
+def recovery_of(outcome: Outcome) -> Recovery:
+    """What came of sending a call once more, by how it ended."""
+    if outcome == "answered":
+        return "succeeded"
+    return "failed" if outcome == "failed" else "open"
 
 
 class LoggedCall(Struct, frozen=True, kw_only=True):
@@ -57,6 +69,7 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
         before: the last call of the same path that was answered before this one.
         changes: events of this path since then that changed header or history.
         window_tokens: the model's window, where its provider had named it; else None.
+        recovers: whether it was refused as too long, and was to be sent once more, smaller.
     """
 
     plan: CallPlanned
@@ -69,6 +82,12 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
     before: Sent | None = None
     changes: tuple[Change, ...] = ()
     window_tokens: int | None = None
+    recovers: bool = False
+
+    @property
+    def recovery(self) -> Recovery | None:
+        """What came of sending it once more; None where it was not refused as too long."""
+        return recovery_of(self.outcome) if self.recovers else None
 
     @property
     def outcome(self) -> Outcome:
@@ -284,6 +303,8 @@ class _Reader:
                 self.calls[event.call] = again
             case RequestSent():
                 self._update(event.call, **self._sent(event), record=event, record_seq=seq)
+            case AttemptFailed() if event.cause in RECOVERED:
+                self._update(event.call, recovers=True)
             case ResponseCame():
                 self._answer(event)
             case CallFailed():

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from barograph.audit.reading import Outcome
+from barograph.audit.reading import Outcome, Recovery
 from barograph.core.errors import UnknownCall
 from barograph.core.verdict import Cause, Evidence
 
@@ -33,6 +33,8 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
         gap_seconds: since the start of the call before it on the same path; None for the first.
         outcome: `answered`, `failed`, `unanswered` or `not_sent`.
         attempts: how often the request left.
+        recovery: of a call that was refused as too long and sent once more: `succeeded`, `failed`,
+            or `open` where nothing came; else None.
         input_total_tokens: read + write + uncached; None where no usage was reported, like the
             other tokens and the costs.
         read_tokens: read from the cache.
@@ -63,6 +65,7 @@ class SeriesRow(Struct, frozen=True, kw_only=True):
     gap_seconds: float | None = None
     outcome: Outcome = "not_sent"
     attempts: int = 0
+    recovery: Recovery | None = None
     input_total_tokens: int | None = None
     read_tokens: int | None = None
     write_5m_tokens: int | None = None
@@ -114,6 +117,9 @@ class Figures(Struct, frozen=True, kw_only=True):
         saved_usd: the difference of the two.
         breaks: calls that lost cached tokens.
         unplanned_breaks: those that no fold of ours caused.
+        recoveries_attempted: calls that were refused as too long and sent once more.
+        recoveries_succeeded: those that were answered then.
+        recoveries_failed: those that were refused again.
         lost_tokens: tokens lost by unplanned breaks.
         break_usd: what they cost.
     """
@@ -137,6 +143,9 @@ class Figures(Struct, frozen=True, kw_only=True):
     saved_usd: float | None
     breaks: int
     unplanned_breaks: int
+    recoveries_attempted: int
+    recoveries_succeeded: int
+    recoveries_failed: int
     lost_tokens: int
     break_usd: float
 
@@ -228,6 +237,9 @@ def sum_up(path: str | None, rows: Sequence[SeriesRow], own: Sequence[SeriesRow]
         saved_usd=uncached - cost if uncached is not None and cost is not None else None,
         breaks=len(breaks),
         unplanned_breaks=len(unplanned),
+        recoveries_attempted=sum(row.recovery is not None for row in rows),
+        recoveries_succeeded=sum(row.recovery == "succeeded" for row in rows),
+        recoveries_failed=sum(row.recovery == "failed" for row in rows),
         lost_tokens=sum(row.lost_tokens or 0 for row in unplanned),
         break_usd=sum(row.break_usd or 0.0 for row in unplanned),
     )

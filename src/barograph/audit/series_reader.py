@@ -12,9 +12,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from barograph.audit.reading import codec_of, read_session
+from barograph.audit.reading import RECOVERED, Outcome, codec_of, read_session, recovery_of
 from barograph.audit.series import Series, SeriesRow, series_of
 from barograph.core.events import (
+    AttemptFailed,
     CallFailed,
     CallPlanned,
     Event,
@@ -78,9 +79,11 @@ class _Reader:
                     attempts=event.attempt,
                     outcome="unanswered",
                 )
+            case AttemptFailed() if event.call in self.rows and event.cause in RECOVERED:
+                self._update(event.call, recovery="open")
             case CallFailed() if event.call in self.rows:
                 if self.rows[event.call].outcome != "answered":
-                    self._update(event.call, outcome="failed")
+                    self._end(event.call, "failed")
             case ResponseCame() if event.call in self.rows:
                 self._answer(event)
             case _:
@@ -90,6 +93,7 @@ class _Reader:
         began = self._began.get(event.path)
         self._began[event.path] = event.at
         self._plans[event.call] = event
+        known = self.rows.get(event.call)  # it is planned again
         self.rows[event.call] = SeriesRow(
             call=event.call,
             path=event.path,
@@ -97,12 +101,14 @@ class _Reader:
             round=event.round,
             at=event.at,
             gap_seconds=None if began is None else event.at - began,
+            recovery=known.recovery if known else None,
         )
 
     def _answer(self, event: ResponseCame) -> None:
         number, usage = event.call, event.usage
         row = self.rows[number]
-        fields: dict[str, Any] = {"outcome": "answered", "latency_seconds": event.latency_seconds}
+        self._end(number, "answered")
+        fields: dict[str, Any] = {"latency_seconds": event.latency_seconds}
         if usage is not None:
             fields |= _figures_of(self.codec, row.model, usage)
         if number in self._before:
@@ -112,6 +118,10 @@ class _Reader:
                 self.unexplained.append(number)
             self._answered[row.path] = event
         self._update(number, **fields)
+
+    def _end(self, number: int, outcome: Outcome) -> None:
+        recovery = recovery_of(outcome) if self.rows[number].recovery else None
+        self._update(number, outcome=outcome, recovery=recovery)
 
     def _update(self, number: int, **fields: Any) -> None:
         self.rows[number] = replace(self.rows[number], **fields)

@@ -89,6 +89,15 @@ def outcome_in_words(row: CallRow) -> str:
             return "NEVER LEFT: it was planned, and no request was recorded"
 
 
+def recovery_in_words(row: CallRow) -> str:
+    """What came of sending a call once more that was refused as too long."""
+    if row.recovery == "succeeded":
+        return "refused as too long, and answered when it was sent once more, smaller"
+    if row.recovery == "failed":
+        return "refused as too long, and once more when it was smaller"
+    return "refused as too long; what was to be sent once more has no answer"
+
+
 def headline(row: CallRow) -> str:
     """The verdict on one call in one or two sentences."""
     verdict = row.verdict

@@ -108,6 +108,8 @@ def _print_head(console: "Console", series: "Series") -> None:
     if total.unreported:
         out.say(console, unreported_in_words(total.unreported))
     out.say(console, f"Input {_sizes(total)}.")
+    if total.recoveries_attempted:
+        out.say(console, _recoveries(total))
     planned = total.breaks - total.unplanned_breaks
     if total.unplanned_breaks:
         paid = usd(total.break_usd, is_estimate=guess)
@@ -115,6 +117,17 @@ def _print_head(console: "Console", series: "Series") -> None:
         out.say(console, (f"{some(total.unplanned_breaks, 'unplanned break')}: {lost}", "yellow"))
     if planned:
         out.say(console, f"{some(planned, 'planned break')}: folds of ours.")
+
+
+def _recoveries(total: "Figures") -> str:
+    """What came of calls that were refused as too long."""
+    from barograph.cli._text import count, some
+
+    tried, failed = total.recoveries_attempted, total.recoveries_failed
+    left = tried - total.recoveries_succeeded - failed
+    ended = f"{count(total.recoveries_succeeded)} succeeded, {count(failed)} failed"
+    open_ones = f", {count(left)} without an end" if left else ""
+    return f"{some(tried, 'recovery', 'recoveries')} from overflow: {ended}{open_ones}."
 
 
 def _sizes(figures: "Figures") -> str:

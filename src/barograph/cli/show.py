@@ -132,7 +132,13 @@ def _print_head(
     from barograph.audit.explain import row_of
     from barograph.cli import _output as out
     from barograph.cli._text import count, moment, some
-    from barograph.cli._words import headline, outcome_in_words, style_of, tokens_in_words
+    from barograph.cli._words import (
+        headline,
+        outcome_in_words,
+        recovery_in_words,
+        style_of,
+        tokens_in_words,
+    )
 
     row, plan = row_of(session.codec, call), call.plan
     out.say(
@@ -155,6 +161,9 @@ def _print_head(
             out.label(console, "differs", f"from what the log derives, in: {places}", "yellow")
         out.label(console, "settings", _parameters(call))
     out.label(console, "call", outcome_in_words(row), "" if row.outcome == "answered" else "red")
+    if row.recovery is not None:
+        style = "" if row.recovery == "succeeded" else "yellow"
+        out.label(console, "recovery", recovery_in_words(row), style)
     if row.outcome == "answered":
         out.label(console, "tokens", tokens_in_words(row))
         out.label(console, "cache", headline(row), style_of(row.cause))

@@ -1,7 +1,8 @@
 """What a compaction keeps for later, in which order, and who is told where that fails."""
 
+from barograph.audit.reading import RECOVERED
 from barograph.core.canonical import clean_text
-from barograph.core.events import ArchiveMissed, Compacted, MessageSeen, Pruned
+from barograph.core.events import ArchiveMissed, AttemptFailed, Compacted, MessageSeen, Pruned
 from barograph.core.state import State, learn, restore
 from barograph.providers.anthropic.codec import AnthropicCodec
 from cases.properties.contents import archived, words_of
@@ -108,7 +109,7 @@ def auto(seen, compactions=None, log_level=None, metric=None):
     if log_level is not None and not any(one.startswith(log_level) for one in seen.said):
         yield f"nothing was said as {log_level}: {seen.said}"
     if metric is not None:
-        yield from _counted(metric, log)
+        yield from within(metric, counted(metric, log), least=1)
 
 
 @check
@@ -133,8 +134,20 @@ def _restored(log):
     return restore(AnthropicCodec(respell_arguments=True), log)
 
 
-def _counted(metric, log):
-    if metric != "archive_failures":
-        raise UnknownWordError(f"metric {metric!r} of the automatic path")
-    missed = sum(isinstance(event, ArchiveMissed) for _, event in log)
-    yield from within(metric, missed, least=1)
+@check
+def metric(seen, name, eq=None, min=None):  # noqa: A002 - the case's word
+    """A number that the product counts, from the log."""
+    yield from within(name, counted(name, seen.log), eq=eq, least=min)
+
+
+def counted(name, log):
+    """One of the product's numbers; recoveries are those that were attempted."""
+    events = [event for _, event in log]
+    if name == "archive_failures":
+        return sum(isinstance(event, ArchiveMissed) for event in events)
+    if name == "summary_failures":
+        return sum(len(event.failures) for event in events if isinstance(event, Compacted))
+    if name in ("overflow_recoveries", "recoveries"):
+        retried = [event for event in events if isinstance(event, AttemptFailed)]
+        return sum(event.cause in RECOVERED for event in retried)
+    raise UnknownWordError(f"metric {name!r}")
