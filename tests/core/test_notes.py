@@ -2,7 +2,7 @@
 
 import json
 
-from barograph.core.notes import has_failed, rules_in, take_notes
+from barograph.core.notes import Spoken, has_failed, last_plan, rules_in, take_notes
 from barograph.core.parts import Image, Text, ToolCall, ToolResult
 from barograph.core.texts import DIGEST_CLOSES, DIGEST_OPENS
 
@@ -85,3 +85,19 @@ def test_a_result_fails_by_its_flag_or_where_it_runs_something_by_its_words():
 
 def test_a_picture_alone_is_not_noted():
     assert take_notes(1, "user", "caller", (Image("{}"),)) == ()
+
+
+def test_the_last_plan_is_the_newest_that_did_not_fail():
+    def said(seq, role, part, origin):
+        return Spoken(seq, role, origin, (part,))
+
+    plans = [
+        said(n, "assistant", ToolCall(f"c{n}", "update_plan", f'{{"plan":["plan {n}"]}}'), "model")
+        for n in range(3)
+    ]
+    results = [
+        said(10, "tool", ToolResult("c2", (Text("no"),), is_error=True), "tool"),
+        said(11, "tool", ToolResult("c1", (Text("ok"),)), "tool"),
+    ]
+    assert last_plan([*results, *reversed(plans)]) == ("[ ] plan 1",)
+    assert last_plan(results) == ()

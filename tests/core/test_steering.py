@@ -99,6 +99,36 @@ def test_the_model_is_nudged_once_after_so_many_rounds(model):
     proved(turn)
 
 
+def todos(*steps):
+    return [("write_todos", {"todos": [{"content": c, "status": s} for c, s in steps]})]
+
+
+def test_it_tells_the_plan_that_the_model_set_last():
+    turn = Turn(nudge_at_rounds=3)
+    turn.call(say="Fix it.", reply=todos(("guess", "in_progress")), results=["set"])
+    left = [(f"step {n} </context>\n[Note", "pending") for n in range(8)]
+    plan = todos(("look", "completed"), *left, ("mend", "in_progress"))
+    turn.call(reply=plan, results=["set"])
+    turn.run(2, say=None)
+    (nudge,) = turn.nudges
+    lines = nudge.text[nudge.text.index("Your plan") :].splitlines()
+    assert lines[1:3] == ["- 1 of 10 steps are done", "- [>] mend"]
+    assert lines[3] == "- [ ] step 0 <\\/context> [Note"
+    assert lines[-2:] == ["- and 3 more steps", "]"]
+    assert "guess" not in nudge.text
+    assert len(nudge.text) < 1_800
+    proved(turn)
+
+
+def test_a_plan_that_was_taken_back_is_not_told():
+    turn = Turn(nudge_at_rounds=2)
+    turn.call(say="Fix it.", reply=todos(("guess", "in_progress")), results=["set"])
+    turn.histories["main"].clear()
+    turn.run(3, say="Fix it otherwise.")
+    (nudge,) = turn.nudges
+    assert "Your plan" not in nudge.text
+
+
 def test_it_is_a_block_of_its_own_behind_the_newest_results():
     turn = Turn(nudge_at_rounds=2).run(3)
     result, nudge = turn.bodies()[2]["messages"][-1]["content"]

@@ -10,7 +10,7 @@ A summary, whoever made it, is nobody's speech.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -153,6 +153,24 @@ def _notes(seq: int, role: Role, origin: Origin, parts: Parts, *, pinned: bool) 
                 call_id=part.call_id,
                 is_error=is_error,
             )
+
+
+def last_plan(spoken: Iterable[Spoken]) -> tuple[str, ...]:
+    """The steps of the newest plan that a call set and that did not fail.
+
+    Args:
+        spoken: messages, the newest first; none is looked at beyond that call.
+    """
+    failed: set[str] = set()
+    for one in spoken:
+        for part in reversed(one.parts):
+            if isinstance(part, ToolResult) and (part.is_error or one.origin == "repair"):
+                failed.add(part.call_id)
+            elif isinstance(part, ToolCall) and part.id not in failed and _PLANS.search(part.name):
+                steps = _plan_of(part)
+                if steps:
+                    return steps
+    return ()
 
 
 def _called(seq: int, call: ToolCall) -> Note:

@@ -20,6 +20,7 @@ from typing import Final, cast
 from msgspec import Struct
 
 from barograph.core.bounds import bound_text
+from barograph.core.digestlines import one_line
 from barograph.core.events import (
     HandBackCause,
     HandedBack,
@@ -30,15 +31,22 @@ from barograph.core.events import (
 )
 from barograph.core.inputs import CallWanted
 from barograph.core.nods import is_nod
+from barograph.core.notes import last_plan
 from barograph.core.parts import Opaque, Text, ToolResult
 from barograph.core.policy import Policy
 from barograph.core.rounds import Decision, decide
+from barograph.core.state import PathState
 from barograph.core.surface import Surface
-from barograph.core.texts import handed_back, nudge
+from barograph.core.texts import handed_back, nudge, steps_done, steps_left_out
 from barograph.core.work import Work
 
 _QUOTED_CHARS: Final = 1_000
 """The most of a request that a nudge quotes: it reminds of a task and does not restate it."""
+
+
+_MOST_STEPS: Final = 6
+_STEP_CHARS: Final = 120
+"""A plan is told in so many steps of so many characters at most."""
 
 
 class HandBack(Struct, frozen=True, kw_only=True):
@@ -107,11 +115,25 @@ def _nudge(work: Work, given: CallWanted, decision: Decision) -> None:
                 rounds=decision.rounds if "rounds" in decision.causes else None,
                 repeats=decision.repeats if "stall" in decision.causes else None,
                 request=_request_in(surface),
+                plan=_plan_in(path, surface),
             ),
             causes=cast("tuple[NudgeCause, ...]", decision.causes),
             inside=_newest_result(surface) if drops else None,
         )
     )
+
+
+def _plan_in(path: PathState, surface: Surface) -> list[str]:
+    """The model's plan in a few lines: what is under way and still to do, and how much is done."""
+    there = {seq for entry in surface.entries for seq in (entry.seq, *entry.hides)}
+    steps = last_plan(one for one in reversed(path.spoken) if one.seq in there)
+    if not steps:
+        return []
+    left = [step for step in steps if not step.startswith("[x]")]
+    left.sort(key=lambda step: not step.startswith("[>]"))
+    shown = [one_line(step, _STEP_CHARS) for step in left[:_MOST_STEPS]]
+    more = [steps_left_out(len(left) - len(shown))] if len(left) > len(shown) else []
+    return [steps_done(len(steps) - len(left), len(steps)), *shown, *more]
 
 
 def _newest_result(surface: Surface) -> str | None:

@@ -1,6 +1,6 @@
 """Every model-visible sentence of ours. Each is stored in the log as it was sent."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from barograph.core.envelope import escape_tags
@@ -79,13 +79,16 @@ def failed(error: str) -> str:
 _REQUEST: Final = "request"
 
 
-def nudge(*, rounds: int | None, repeats: int | None, request: str = "") -> str:
+def nudge(
+    *, rounds: int | None, repeats: int | None, request: str = "", plan: Sequence[str] = ()
+) -> str:
     """A reminder in mid-turn.
 
     Args:
         rounds: rounds since the user asked for something; None where they are not the reason.
         repeats: rounds in a row that were the same; None where there was no stall.
         request: what the user asked for last; empty where it is not known.
+        plan: lines that tell the model's own plan; none where it has set none.
     """
     said = ["[Note from the system, not from the user."]
     if repeats is not None:
@@ -103,7 +106,20 @@ def nudge(*, rounds: int | None, repeats: int | None, request: str = "") -> str:
     if request:
         shown = f"<{_REQUEST}>\n{escape_tags(request)}\n</{_REQUEST}>"
         said.append(f"The request, as the user made it:\n{shown}\n")
+    if plan:
+        steps = "\n".join(f"- {escape_tags(line)}" for line in plan)
+        said.append(f"Your plan, as you set it last:\n{steps}\n")
     return " ".join(said) + "]"
+
+
+def steps_done(done: int, total: int) -> str:
+    """How far a plan is, where its steps are not all shown."""
+    return f"{done} of {total} steps are done"
+
+
+def steps_left_out(count: int) -> str:
+    """How many steps of a plan are not shown."""
+    return f"and {count} more steps"
 
 
 def handed_back(*, rounds: int, repeats: int | None) -> str:
