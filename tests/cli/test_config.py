@@ -21,6 +21,7 @@ def test_every_value_in_effect(show, tmp_path):
     assert [line.split(maxsplit=1) for line in result.stdout.splitlines()] == [
         ["setting", "value"],
         ["policy.cap_rounds", "(not set)"],
+        ["policy.collapse_repeats", "False"],
         ["policy.compact_at_ratio", "(not set)"],
         ["policy.compact_to_ratio", "0.3"],
         ["policy.diagnostics", "auto"],

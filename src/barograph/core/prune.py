@@ -27,6 +27,7 @@ from barograph.core.model import Codec
 from barograph.core.parts import Leaf, Part, Parts, Text, Thinking, ToolCall, ToolResult
 from barograph.core.stubs import DEFAULT, stub_json, stub_text
 from barograph.core.surface import Entry, Surface
+from barograph.core.texts import same_again
 from barograph.core.trail import Trail
 
 LEAST_CHARS: Final = 1000
@@ -165,18 +166,21 @@ def make_stubs(
     pending: Pending,
     *,
     drops_thinking: bool,
+    collapses: bool = False,
     retired: Mapping[int, Parts] = {},
 ) -> tuple[Stub, ...]:
     """Stubs of all that is stale, with what is left of the frames that are `retired`, by entry.
 
-    With `drops_thinking`, thinking after the first of them goes.
+    With `drops_thinking`, thinking after the first of them goes. With `collapses`, what a newer
+    result says word for word gives way to a reference.
     """
     stubs: dict[int, Parts] = {}
+    newest = _newest_results(surface) if collapses else {}
     for candidate in pending.candidates.span(pending.done, pending.aged):
         if candidate.pinned:
             continue
         entry = surface.entries[candidate.entry]
-        parts = tuple(_stub_of(part, f"#{entry.seq}") for part in entry.parts)
+        parts = tuple(_stub_of(part, entry.seq, newest) for part in entry.parts)
         if parts != entry.parts:
             stubs[candidate.entry] = parts
     if not stubs:
@@ -243,14 +247,32 @@ def _prunable_weight(codec: Codec, part: Part) -> int:
     return codec.weigh(part) if isinstance(part, ToolCall) else 0
 
 
-def _stub_of(part: Part, handle: str) -> Part:
+def _newest_results(surface: Surface) -> dict[str, int]:
+    """Each text that tool results say, by the event of the newest that says it."""
+    return {
+        _said(part): entry.seq
+        for entry in surface.entries
+        for part in entry.parts
+        if isinstance(part, ToolResult) and _prunable_chars(part) >= LEAST_CHARS
+    }
+
+
+def _said(result: ToolResult) -> str:
+    return "\n".join(leaf.text for leaf in result.content if isinstance(leaf, Text))
+
+
+def _stub_of(part: Part, seq: int, newest: Mapping[str, int]) -> Part:
+    handle = f"#{seq}"
     if isinstance(part, ToolCall) and len(part.arguments) >= LEAST_CHARS:
         shorter = stub_json(part.arguments, handle=handle)
         return part if shorter is None else replace(part, arguments=shorter)
     if not isinstance(part, ToolResult) or _prunable_chars(part) < LEAST_CHARS:
         return part
-    text = "\n".join(leaf.text for leaf in part.content if isinstance(leaf, Text))
+    text = _said(part)
+    holder = newest.get(text, seq)
     stub = stub_text(text, handle=handle)
+    if holder != seq:
+        stub = same_again(len(text), f"#{holder}", handle)
     if stub is None:
         return part
     # pictures stay: one fewer, anywhere, would cost the whole cache of the messages

@@ -144,6 +144,7 @@ class _Look:
             self._surface,
             self._pending,
             drops_thinking=self._facts.binds_thinking,
+            collapses=self._policy.collapse_repeats,
             retired=self._retired(anywhere=cause in {"cold", "forced"}),
         )
 

@@ -248,6 +248,14 @@ def stubbed(omitted_chars: int, total_chars: int, index: str, handle: str) -> st
     )
 
 
+def same_again(total_chars: int, same_as: str, handle: str) -> str:
+    """What stands for an old tool result that a newer one repeats word for word."""
+    return (
+        f"{MARK_OPENS}The same {total_chars:,} characters as in the newer result {same_as}. "
+        f"{read_original(handle)} shows them.{MARK_CLOSES}"
+    )
+
+
 def binary_left_out(what: str, size: str, handle: str) -> str:
     """What stands for an image, a document or encoded bytes."""
     return f"{MARK_OPENS}{what}, {size}, left out. {read_original(handle)} has it.{MARK_CLOSES}"
