@@ -36,12 +36,6 @@ def _words(text):
 
 NOT_YET = (
     Capability(
-        "summariser",
-        "the agent's own model sums up; none of its own can be named",
-        "",
-        blocks=_words("setting:summariser_window"),
-    ),
-    Capability(
         "rules of providers",
         "no case here says what such a rule looks like",
         "",

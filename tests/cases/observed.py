@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from barograph.core.engine import SUMMARY
+from barograph.core.asking import SUMMARY
 from barograph.core.errors import UnknownSession
 from barograph.core.events import CallPlanned, Compacted, RequestSent
 from barograph.store import SqliteStore

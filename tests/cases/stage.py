@@ -37,6 +37,7 @@ from cases.watched import WatchedStore
 # The client asks for this constant once a block and works it out anew each time: half of a run.
 DATA_BLOCKS = "_get_data_content_block_types"
 START = 1_000_000.0
+SUMMARISER = "claude-haiku-4-5"
 SETTINGS = (
     "cache_ttl",
     "max_tokens",
@@ -128,10 +129,14 @@ class Stage:
         self.is_private = bool(case.settings.get("private"))
         models = case.given.get("models") or []
         self.windows = {one["name"]: one["window"] for one in models}
+        of_summariser = case.settings.get("summariser_window")
+        sizes = {**self.windows, **({SUMMARISER: of_summariser} if of_summariser else {})}
         counted = {}
         if "true_tokens_per_char" in case.given:
             counted["tokens_per_char"] = case.given["true_tokens_per_char"]
-        self.provider = ScriptedProvider(lambda: self.now, self.windows, **counted)
+        self.provider = ScriptedProvider(lambda: self.now, sizes, **counted)
+        if of_summariser:
+            self.provider.expect(f"main@{SUMMARISER}", ())
         self.seen.sent, self.seen.asked = self.provider.sent, self.provider.asked
         self.seen.moments = self.provider.moments
         self.archive_fails = False
@@ -235,12 +240,32 @@ class Stage:
         self.seen.answers.append(str(last.text))
 
     def _start(self):
-        self.middleware = Barograph(self.store(), policy=self.policy, clock=lambda: self.now)
+        self.middleware = Barograph(
+            self.store(),
+            policy=self.policy,
+            summariser=self._summariser(),
+            clock=lambda: self.now,
+        )
 
     def store(self):
         """The store as the product gets it."""
         store = open_store("memory" if self.is_private else self.path)
         return WatchedStore(store, self.seen.moments, archive_fails=self.archive_fails)
+
+    def _summariser(self):
+        """A model of its own for summaries, where the case says how much it takes."""
+        window = self.case.settings.get("summariser_window")
+        if window is None:
+            return None
+        return ChatAnthropic(
+            model=SUMMARISER,
+            base_url=self.provider.simulator.url,
+            api_key="any",
+            max_tokens=1024,
+            profile={"max_input_tokens": window},
+            max_retries=0,
+            default_headers={"x-sim-session": f"main@{SUMMARISER}"},
+        )
 
     def _stop(self):
         self.middleware.close()

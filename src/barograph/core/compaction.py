@@ -134,12 +134,15 @@ def _quoted_chars(work: Work, path: str, spans: Sequence[Span]) -> int:
     return sum(pinned_room_chars(_notes_of(state, run)) for run in runs)
 
 
-def plan_question(work: Work, path: str, plan: Plan) -> Plan | None:
+def plan_question(work: Work, given: CallWanted, plan: Plan) -> Plan | None:
     """The same compaction with a summary by a model; None where one cannot be had.
 
-    A model is told of what one request can show. Of the rest there is what the log has.
+    A model is told of what one request can show. Of the rest there is what the log has. A
+    summariser of its own is told of all of it, in fewer words.
     """
-    spans, told = part_spans(work.state.surface(path), plan.spans, plan.gauge)
+    spans, told = plan.spans, len(plan.spans)
+    if given.summariser is None:
+        spans, told = part_spans(work.state.surface(given.path), plan.spans, plan.gauge)
     asking = replace(plan, spans=spans, told=told)
     return asking if told and asking.narrative_chars >= _LEAST_NARRATIVE_CHARS else None
 
@@ -150,7 +153,7 @@ def plan_asked(asked: SummaryAsked, gauge: Gauge) -> Plan:
     return Plan(
         cause=asked.cause,
         spans=spans,
-        told=sum(span.stop <= asked.entries for span in spans),
+        told=len(spans) if asked.is_transcript else sum(s.stop <= asked.entries for s in spans),
         budget_chars=asked.budget_chars,
         gauge=gauge,
     )

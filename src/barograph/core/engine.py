@@ -34,6 +34,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from barograph.core.asking import question
 from barograph.core.breakpoints import CacheView, plan_breakpoints
 from barograph.core.compaction import (
     TRIES,
@@ -77,7 +78,7 @@ from barograph.core.inputs import (
 from barograph.core.intake import take_in
 from barograph.core.model import Codec, Scope
 from barograph.core.outgoing import record_body, same_json
-from barograph.core.parts import Text, calls_in
+from barograph.core.parts import calls_in
 from barograph.core.pins import pin
 from barograph.core.policy import Policy
 from barograph.core.pressure import Gauge
@@ -86,12 +87,8 @@ from barograph.core.relief import measure, oldest_kept, relieve
 from barograph.core.state import NO_SCOPE, PathState, State, count_header_chars
 from barograph.core.steering import HandBack, steer
 from barograph.core.surface import Entry, Surface
-from barograph.core.texts import summarise
 from barograph.core.trail import Trail
 from barograph.core.work import Work
-
-SUMMARY: Final = "~summary"
-"""Name, in an agent path, of calls that ask for a summary; no tool can have it."""
 
 
 class Append(Struct, frozen=True):
@@ -189,9 +186,9 @@ class Engine:
         if plan is None or not given.folds:
             return self._plan(work, given, gauge)
         if given.summarises and self.policy.summary == "model":
-            question = plan_question(work, given.path, plan)
-            if question is not None:
-                return self._ask(work, given, question, ())
+            asking = plan_question(work, given, plan)
+            if asking is not None:
+                return self._ask(work, given, asking, ())
         return self._plan(work, given, carry_out(work, given, plan, Told()))
 
     def _compact(self, work: Work, given: CallWanted) -> None:
@@ -203,25 +200,10 @@ class Engine:
 
     def _ask(self, work: Work, given: CallWanted, plan: Plan, failures: tuple[str, ...]) -> Send:
         """Plan the call that asks for a summary of what is to be hidden."""
-        path = work.state.path(given.path)
-        by = f"{given.path}/{SUMMARY}#{path.summaries + 1}"
-        directive = summarise(plan.narrative_chars)
-        asked = SummaryAsked(
-            at=given.at,
-            path=given.path,
-            by=by,
-            entries=plan.spans[plan.told - 1].stop,
-            parts=(Text(directive),),
-            failures=failures,
-            cause=plan.cause,
-            starts=tuple(span.start for span in plan.spans),
-            stops=tuple(span.stop for span in plan.spans),
-            budget_chars=plan.budget_chars,
-        )
+        asked, wanted = question(work, given, plan, failures, self.policy)
         work.log(asked)
-        wanted = replace(given, path=by, diagnosable=False)
         send = self._plan(work, wanted, measure(work, wanted, self.policy))
-        return replace(send, seen=len(path.seen))
+        return replace(send, seen=len(work.state.path(given.path).seen))
 
     def _after_summary(self, work: Work, given: Answered | Refused) -> tuple[Send, ...]:
         """After a call that asked for a summary: ask again, or compact and plan what was wanted."""

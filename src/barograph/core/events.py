@@ -223,18 +223,19 @@ class SummaryAsked(_Event, frozen=True, kw_only=True, tag="summary_asked"):
     """A model is asked to sum up the beginning of a surface, in a call of its own.
 
     The call has the agent path `by`: its surface is that beginning, as the agent's own calls left
-    it in the cache, and the directive.
+    it in the cache, and the directive. A summariser of its own is shown a transcript instead.
 
     Attributes:
         path: agent path that is to be compacted.
         by: agent path of the call.
         entries: number of its surface's entries that the call shows.
-        parts: the directive.
+        parts: the directive, and before it the transcript, where there is one.
         failures: why earlier tries failed.
         cause: why a compaction is due.
         starts: of each run that it will hide, the first entry.
         stops: of each of them, the entry that follows it.
         budget_chars: how long what stands in their place may be, together.
+        is_transcript: whether a summariser of its own is shown all of it as a transcript.
     """
 
     BODIES = ("parts",)
@@ -248,6 +249,7 @@ class SummaryAsked(_Event, frozen=True, kw_only=True, tag="summary_asked"):
     starts: tuple[int, ...] = ()
     stops: tuple[int, ...] = ()
     budget_chars: int = 0
+    is_transcript: bool = False
 
 
 class Compacted(_Event, frozen=True, kw_only=True, tag="compacted"):

@@ -26,6 +26,14 @@ class Header(Struct, frozen=True, kw_only=True):
     tools: str = ""
 
 
+class Summariser(Struct, frozen=True, kw_only=True):
+    """A model of its own for summaries: its id, its window where known, and room for its answer."""
+
+    model: str
+    window_tokens: int | None = None
+    reserve_tokens: int = 0
+
+
 class CallWanted(Struct, frozen=True, kw_only=True):
     """A model call is about to be made.
 
@@ -39,6 +47,7 @@ class CallWanted(Struct, frozen=True, kw_only=True):
         reserve_tokens: room that the answer may take.
         window_tokens: what the model takes, where the adapter knows better than the table.
         summarises: whether the adapter can send one more call, to ask for a summary.
+        summariser: the model that is asked then; None for the agent's own.
         folds: whether anything may be folded for it; not while the log cannot be written.
         frame: what the sources offer for a turn that begins with this call; None where they were
             not asked.
@@ -55,6 +64,7 @@ class CallWanted(Struct, frozen=True, kw_only=True):
     reserve_tokens: int = 0
     window_tokens: int | None = None
     summarises: bool = False
+    summariser: Summariser | None = None
     folds: bool = True
     frame: Offer | None = None
 

@@ -191,13 +191,15 @@ def learn(codec: Codec, state: State, seq: int, event: Event) -> State:
     calls = max(state.calls, event.call) if isinstance(event, CallPlanned) else state.calls
     paths = state.paths if after is before else {**state.paths, name: after}
     if isinstance(event, SummaryAsked):
-        paths = {**paths, event.by: _asked(after)}
+        paths = {**paths, event.by: _asked(after, event)}
     state = replace(state, fold=fold, calls=calls, paths=paths, factors=factors)
     return _refused(state, event) if isinstance(event, AttemptFailed | CallFailed) else state
 
 
-def _asked(path: PathState) -> PathState:
-    """The path of a call that sums up: it begins as the agent's own calls do."""
+def _asked(path: PathState, event: SummaryAsked) -> PathState:
+    """The path of a call that sums up: it begins as the agent's own calls do, or anew."""
+    if event.is_transcript:
+        return PathState()
     return PathState(
         ledger=path.ledger,
         meter=path.meter,

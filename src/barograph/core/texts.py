@@ -41,11 +41,11 @@ def quoted(
         text: the piece.
         handle: names the message.
         said_by: its role, and the tool's name.
-        moment: when it was said.
+        moment: when it was said; empty where that does not matter.
         start: where the piece begins, in characters.
         total: how long the message is, where the piece is not the whole.
     """
-    names = {"id": handle, "by": said_by, "at": moment}
+    names = {"id": handle, "by": said_by, **({"at": moment} if moment else {})}
     if total is not None:
         names["characters"] = f"{start} to {start + len(text)} of {total}"
     head = "".join(f' {name}="{_attribute(value)}"' for name, value in names.items())

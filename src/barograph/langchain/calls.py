@@ -54,6 +54,8 @@ class ModelCall:
         self._clock = clock
         # before the request is built: a copy of the model, for a summary, shares its clients then
         self._is_watched = install(reading.asked.model, is_async=is_async)
+        if track.summariser is not None:
+            self._is_watched &= install(track.summariser, is_async=is_async)
         prepared = track.prepare(reading, offer)
         self.is_over = isinstance(prepared, HandBack)
         self.response: Any = None

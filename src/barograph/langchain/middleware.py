@@ -45,9 +45,12 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         frame: sources of the context that comes with each turn, in the order of their sections.
         mode: what kind of runs these are; a `private` one leaves nothing durable: its store is
             memory, and sources that tell of other sessions are not asked.
+        summariser: a chat model that sums up old history in the place of the agent's own. It reads
+            a transcript that is cut to its window, and nothing from the agent's cache.
         clock: seconds since the epoch.
 
     Raises:
+        UsageError: the summariser is of a kind whose requests are not known.
         SettingsError: a file of settings or a variable cannot be used.
         StoreError: the store cannot be opened.
     """
@@ -60,10 +63,16 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         session: str | None = None,
         frame: Sequence[Source] = (),
         mode: Mode = "normal",
+        summariser: ChatAnthropic | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if mode == "private":
             store = _in_memory(store)
+        if summariser is not None and not isinstance(summariser, ChatAnthropic):
+            raise UsageError(
+                f"{type(summariser).__name__} cannot be the summariser.",
+                next_step="Give a ChatAnthropic, or none: then the agent's own model sums up.",
+            )
         if store is None or policy is None:
             settings = current_settings()
             policy = policy or settings.policy
@@ -77,7 +86,9 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         self.store = open_store(store, sets_aside=policy.on_store_error == "continue")
         self.policy = policy
         engine = Engine(AnthropicCodec(respell_arguments=True), self.policy)
-        self._places = Places(self.store, engine, session=session, clock=clock)
+        self._places = Places(
+            self.store, engine, session=session, clock=clock, summariser=summariser
+        )
         self._clock = clock
         self._composer = Composer(frame)
         self._mode: Mode = mode

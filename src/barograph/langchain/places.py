@@ -52,13 +52,21 @@ class Places:
         engine: the rules they follow.
         session: id of the one session to use; None for LangGraph's `thread_id`.
         clock: seconds since the epoch.
+        summariser: the model that sums up; None for each agent's own.
     """
 
     def __init__(
-        self, store: Store, engine: Engine, *, session: str | None, clock: Callable[[], float]
+        self,
+        store: Store,
+        engine: Engine,
+        *,
+        session: str | None,
+        clock: Callable[[], float],
+        summariser: Any = None,
     ) -> None:
         self._store, self._engine, self._clock = store, engine, clock
         self._only = session
+        self._summariser = summariser
         self._nameless: deque[Track] = deque(maxlen=_KEPT_OPEN)
         self._tracks: OrderedDict[tuple[str, str], Track] = OrderedDict()
         self._sessions: OrderedDict[str, Session] = OrderedDict()
@@ -165,7 +173,8 @@ class Places:
         key = (session.id, path)
         track = self._tracks.get(key)
         if track is None or track.session is not session:
-            track = self._tracks[key] = Track(session, path, self._engine.policy.tool_order)
+            order = self._engine.policy.tool_order
+            track = self._tracks[key] = Track(session, path, order, self._summariser)
         _keep(self._tracks, key)
         return track
 

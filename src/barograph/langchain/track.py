@@ -17,7 +17,7 @@ from barograph.core.engine import Send
 from barograph.core.events import HeaderSet, Ttl
 from barograph.core.frames import Offer
 from barograph.core.identity import identified
-from barograph.core.inputs import CallWanted, Header
+from barograph.core.inputs import CallWanted, Header, Summariser
 from barograph.core.parts import Parts
 from barograph.core.readback import derive_body
 from barograph.core.sharing import cold_prefix
@@ -70,6 +70,9 @@ class Prepared(Struct, frozen=True):
     @property
     def header(self) -> Header:
         """What precedes the messages."""
+        teller = self.wanted.summariser
+        if self.is_summary and teller is not None:
+            return Header(model=teller.model)
         return self.wanted.header
 
     @property
@@ -91,9 +94,12 @@ class Track:
     window by themselves was, `is_taken` that a call of it is under way here.
     """
 
-    def __init__(self, session: Session, path: str, tool_order: Sequence[str]) -> None:
+    def __init__(
+        self, session: Session, path: str, tool_order: Sequence[str], summariser: Any = None
+    ) -> None:
         self.session = session
         self.path = path
+        self.summariser = summariser
         self.is_vetted = False
         self.is_mismatch_told = False
         self.is_fixed_told = False
@@ -166,6 +172,7 @@ class Track:
             window_tokens=(request.model.profile or {}).get("max_input_tokens"),
             diagnosable=wishes is not None or _compares(request.model),
             summarises=summarises,
+            summariser=_summariser_of(self.summariser),
         )
         return Reading(request, wanted, settings, known)
 
@@ -211,6 +218,17 @@ class Track:
         return self._written(prepared.asked, prepared.wanted, send)
 
     def _written(self, request: Any, wanted: CallWanted, send: Send) -> Prepared:
+        if send.plan.path != self.path and self.summariser is not None:
+            asked = request.override(
+                model=_quiet(self.summariser),
+                model_settings={},
+                messages=self._marked_lines(send),
+                system_message=None,
+                tools=[],
+                tool_choice=None,
+                response_format=None,
+            )
+            return Prepared(request, asked, wanted, send)
         tools = self._tools
         marks, settings = send.breakpoints, dict(request.model_settings)
         if send.plan.diagnosed:
@@ -322,8 +340,23 @@ def _free_to_tell(request: Any) -> Any:
     A summary is neither for the user, nor a tool call, nor of the form that the agent's answers
     must have. That form may take the cache with it, but a forced call tells nothing at all.
     """
-    quiet = request.model.model_copy(update={"tags": [*(request.model.tags or ()), TAG_NOSTREAM]})
-    return request.override(model=quiet, response_format=None, tool_choice=None)
+    return request.override(model=_quiet(request.model), response_format=None, tool_choice=None)
+
+
+def _quiet(model: Any) -> Any:
+    """The model, out of the agent's stream."""
+    return model.model_copy(update={"tags": [*(model.tags or ()), TAG_NOSTREAM]})
+
+
+def _summariser_of(model: Any) -> Summariser | None:
+    """What the engine must know of a model that sums up."""
+    if model is None:
+        return None
+    return Summariser(
+        model=model.model,
+        window_tokens=(model.profile or {}).get("max_input_tokens"),
+        reserve_tokens=model.max_tokens or 0,
+    )
 
 
 def _reserved(model: Any) -> int:

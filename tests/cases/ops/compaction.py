@@ -33,7 +33,7 @@ _EAGER = 1e-6
         "project_instructions",
         "then",
     ),
-    settings=("window", "keep_rounds"),
+    settings=("window", "keep_rounds", "summariser_window"),
 )
 def compact(case, folder):
     """One compaction of a history, as soon as one is possible, before the next call.

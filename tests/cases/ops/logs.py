@@ -4,7 +4,7 @@ from contextlib import closing
 
 from langchain_core.messages import AIMessage
 
-from barograph.core.engine import SUMMARY
+from barograph.core.asking import SUMMARY
 from barograph.core.readback import read_requests
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.store import SqliteStore

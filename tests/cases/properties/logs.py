@@ -4,8 +4,8 @@ import json
 
 from msgspec import to_builtins
 
+from barograph.core.asking import SUMMARY
 from barograph.core.canonical import clean_text
-from barograph.core.engine import SUMMARY
 from barograph.core.parts import texts_in
 from cases.kit import kit
 from cases.registry import UnknownWordError, check
@@ -65,6 +65,7 @@ def log_complete(seen):
         if role == "user" and text.strip() and not any(clean_text(text) in one for one in rest):
             yield f"the log lacks a user's {text[:40]!r}, in its order"
     kept = {text for _, text in told}
+    kept |= {"".join(texts_in(getattr(event, "original", ()))) for _, event in log}
     for role, text in seen.accepted:
         if role == "tool" and clean_text(text) not in kept:
             yield f"the log lacks a result, {text[:40]!r}"
