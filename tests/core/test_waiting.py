@@ -1,14 +1,14 @@
 """A call that waits for its answer is not folded, and neither is an answer that nobody has read."""
 
 from histories import Call, Deliver, Say, Trip, Work
-from test_compaction import OFTEN, entries_of, folds_of, rounds
+from test_compaction import LINES, OFTEN, entries_of, folds_of, rounds
 
 from barograph.core.ingest import Incoming
 from barograph.core.parts import Text, ToolResult, calls_in, results_in
 from barograph.core.waiting import Waiting
 
 ASKED = [
-    Say("main", ("begin",)),
+    Say("main", (LINES * 2,)),
     Call("main", arguments=("{}",), usage="honest"),
     Work("main", ("missing",)),
 ]
