@@ -106,3 +106,25 @@ def test_nothing_is_folded_while_the_store_is_down(monkeypatch):
     for number in range(12, 15):
         talk.turn(number)
     assert talk.events(Compacted)
+
+
+def refused_reason(session):
+    before = list(session.store.read(session.id))
+    with pytest.raises(ArchiveRefused, match="nothing changed") as refused:
+        compact_session(session, "main", at=100.0)
+    assert list(session.store.read(session.id)) == before
+    return refused.value.ids["reason"]
+
+
+def test_a_person_is_refused_before_the_first_call_and_while_one_is_under_way():
+    talk = Talk(MemoryStore(), Policy(name="off"))
+    assert refused_reason(talk.session) == "no_call"
+    talk.turns(6)
+    history = (*talk.history, Incoming("user", (Text("go on"),)))
+    talk.session.want(CallWanted(at=50.0, path="main", header=HEADER, messages=history))
+    assert refused_reason(talk.session) == "under_way"
+
+
+def test_a_session_with_nothing_worth_hiding_is_no_refusal():
+    talk = Talk(MemoryStore(), Policy(name="off")).turns(1)
+    assert compact_session(talk.session, "main", at=100.0) is None
