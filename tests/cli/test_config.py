@@ -29,6 +29,7 @@ def test_every_value_in_effect(show, tmp_path):
         ["policy.fanout_wait_seconds", "30.0"],
         ["policy.identity", "(not set)"],
         ["policy.keep_images", "True"],
+        ["policy.keep_results", "(empty)"],
         ["policy.markers", "auto"],
         ["policy.max_result_chars", "50000"],
         ["policy.name", "balanced"],

@@ -83,7 +83,7 @@ from barograph.core.pins import pin
 from barograph.core.policy import Policy
 from barograph.core.pressure import Gauge
 from barograph.core.recovery import Again, failed, recover, resting_slots
-from barograph.core.relief import measure, oldest_kept, relieve
+from barograph.core.relief import measure, oldest_kept, pending_of, relieve
 from barograph.core.state import NO_SCOPE, PathState, State, count_header_chars
 from barograph.core.steering import HandBack, steer
 from barograph.core.surface import Entry, Surface
@@ -262,7 +262,7 @@ class Engine:
             compared_with=path.provider_id if is_diagnosed else None,
             projected_tokens=gauge.projected_tokens,
             stale_tokens=round(
-                path.pending.at_round(aged_before).stale_chars * gauge.tokens_per_char
+                pending_of(path, self.policy, aged_before).stale_chars * gauge.tokens_per_char
             ),
             aged_before=aged_before,
             max_tokens=max_tokens,

@@ -155,6 +155,11 @@ def _notes(seq: int, role: Role, origin: Origin, parts: Parts, *, pinned: bool) 
             )
 
 
+def sets_plan(tool: str) -> bool:
+    """Whether a tool of that name sets a plan or a todo list."""
+    return bool(_PLANS.search(tool))
+
+
 def last_plan(spoken: Iterable[Spoken]) -> tuple[str, ...]:
     """The steps of the newest plan that a call set and that did not fail.
 
@@ -166,7 +171,7 @@ def last_plan(spoken: Iterable[Spoken]) -> tuple[str, ...]:
         for part in reversed(one.parts):
             if isinstance(part, ToolResult) and (part.is_error or one.origin == "repair"):
                 failed.add(part.call_id)
-            elif isinstance(part, ToolCall) and part.id not in failed and _PLANS.search(part.name):
+            elif isinstance(part, ToolCall) and part.id not in failed and sets_plan(part.name):
                 steps = _plan_of(part)
                 if steps:
                     return steps
@@ -187,7 +192,7 @@ def _called(seq: int, call: ToolCall) -> Note:
         tool=call.name,
         about=about,
         effects=effects,
-        plan=_plan_of(call) if _PLANS.search(call.name) else (),
+        plan=_plan_of(call) if sets_plan(call.name) else (),
     )
 
 

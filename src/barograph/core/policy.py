@@ -50,6 +50,8 @@ class Policy(Struct, frozen=True, kw_only=True):
         tool_result_chars: the same for tools of these names.
         keep_images: whether pictures and documents in results stay; else a note stands for each.
         prune_after_rounds: results older than so many calls may be pruned, 1 or more.
+        keep_results: names of tools whose results no pass makes stubs of, such as a search for
+            tools.
         collapse_repeats: whether a pass puts a reference into the place of a result that a newer
             one says again word for word.
         prune_at_ratio: share of the usable window, above 0 and at most 1, from which a pass runs
@@ -102,6 +104,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     tool_result_chars: Mapping[str, int] = {}
     keep_images: bool = True
     prune_after_rounds: int = 10
+    keep_results: tuple[str, ...] = ()
     collapse_repeats: bool = False
     prune_at_ratio: float | None = None
     relief_ratio: float = 0.10

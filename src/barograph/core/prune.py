@@ -9,14 +9,14 @@ when a pass pays, and a pass then takes all of it at once.
 The pending set is kept up to date as events are learned, in O(new): candidates in the order of the
 surface, a mark up to where they have aged, and the sum of what they would save.
 
-**Invariants.** A stub keeps the ids that pair calls with results (5). Errors, pinned content and
-the newest rounds stay whole (9). Nothing is lost: the content stays in the event that brought it
-(6).
+**Invariants.** A stub keeps the ids that pair calls with results (5). Errors, pinned content,
+results of tools that the policy names, the current plan and the newest rounds stay whole (9).
+Nothing is lost: the content stays in the event that brought it (6).
 
 **Out of scope.** When a pass pays (`relief`); what a stub says (`stubs`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -24,7 +24,17 @@ from msgspec.structs import replace
 
 from barograph.core.events import CallPlanned, Stub
 from barograph.core.model import Codec
-from barograph.core.parts import Leaf, Part, Parts, Text, Thinking, ToolCall, ToolResult
+from barograph.core.notes import sets_plan
+from barograph.core.parts import (
+    Leaf,
+    Part,
+    Parts,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    results_in,
+)
 from barograph.core.stubs import DEFAULT, stub_json, stub_text
 from barograph.core.surface import Entry, Surface
 from barograph.core.texts import same_again
@@ -45,12 +55,16 @@ class Candidate(Struct, frozen=True, kw_only=True):
         saved_chars: what a stub of it would take off, estimated, as the meter weighs it.
         round: number of the model's messages in its path up to where it came.
         pinned: whether somebody wants it kept.
+        tools: names of the tools that it calls, or whose results it holds.
+        is_call: whether it calls them.
     """
 
     entry: int
     saved_chars: int
     round: int
     pinned: bool = False
+    tools: tuple[str, ...] = ()
+    is_call: bool = False
 
 
 class Pending(Struct, frozen=True, kw_only=True):
@@ -136,6 +150,21 @@ class Pending(Struct, frozen=True, kw_only=True):
             stale_chars=sum(map(_saved, stale)),
         )
 
+    def keeping(self, tools: Collection[str]) -> "Pending":
+        """Without stale results of these tools, and without the plan that was set last."""
+        stale = self.candidates.span(self.done, self.aged)
+        plans = [one for one in stale if any(map(sets_plan, one.tools))]
+        calls = [index for index, one in enumerate(plans) if one.is_call]
+        plans = plans[calls[-1] if calls else -1 :]  # the last call, and what it gave back
+        later = self.candidates.span(self.aged) if plans else []
+        if plans and any(sets_plan(tool) for one in later for tool in one.tools):
+            plans = []
+        kept = [one for one in stale if one in plans or not set(tools).isdisjoint(one.tools)]
+        pending = self
+        for one in kept:
+            pending = pending.with_pin(one.entry, pinned=True)
+        return pending
+
     def with_pin(self, entry: int, *, pinned: bool) -> "Pending":
         """With that entry pinned, or let go. One that passes went by stays as it is."""
         marked = [
@@ -158,7 +187,23 @@ def candidate_of(codec: Codec, surface: Surface, round_number: int) -> Candidate
         return None
     weight = sum(_prunable_weight(codec, part) for part in entry.parts)
     share = 1 - min(chars, _stub_chars(chars)) / chars
-    return Candidate(entry=index, saved_chars=round(weight * share), round=round_number)
+    return Candidate(
+        entry=index,
+        saved_chars=round(weight * share),
+        round=round_number,
+        tools=_tools_of(surface, index),
+        is_call=entry.role == "assistant",
+    )
+
+
+def _tools_of(surface: Surface, index: int) -> tuple[str, ...]:
+    """The tools that an entry calls, or whose results it holds: they were called just before."""
+    entries, wanted = surface.entries, set(results_in(surface.entries[index].parts))
+    if not wanted:
+        return tuple(p.name for p in entries[index].parts if isinstance(p, ToolCall))
+    asking = next((i for i in range(index, -1, -1) if entries[i].role == "assistant"), index)
+    calls = (part for part in entries[asking].parts if isinstance(part, ToolCall))
+    return tuple(call.name for call in calls if call.id in wanted)
 
 
 def make_stubs(

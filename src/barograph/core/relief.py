@@ -80,6 +80,12 @@ def oldest_kept(path: PathState, policy: Policy, kept: int | None = None) -> int
     return path.replies + 1 - (kept or policy.prune_after_rounds)
 
 
+def pending_of(path: PathState, policy: Policy, aged_before: int) -> Pending:
+    """What a pass would take of what came before that reply, if any may."""
+    aged = path.pending.at_round(aged_before)
+    return aged.keeping(policy.keep_results) if policy.prunes else aged
+
+
 class _Look:
     """A request before it is planned: what it weighs, and what a pass would change.
 
@@ -95,7 +101,7 @@ class _Look:
         self._path: PathState = work.state.path(given.path)
         self._surface: Surface = work.state.surface(given.path)
         self._aged_before = oldest_kept(self._path, policy, kept)
-        self._pending: Pending = self._path.pending.at_round(self._aged_before)
+        self._pending: Pending = pending_of(self._path, policy, self._aged_before)
         header = given.header
         header_chars = count_header_chars(work.codec, header.system, header.tools)
         segments = self._surface.segments
