@@ -39,7 +39,8 @@ class Policy(Struct, frozen=True, kw_only=True):
             response to that one begins; 0 is never to wait.
         identity: text of the first system block, for providers that demand one of an account. It
             stands alone and carries no marker; None for none.
-        tool_order: names of tools that come first, in this order; the rest follows by name.
+        tool_order: names of tools that come first, in this order; the rest follows by name. A tool
+            that is new in mid-session stands behind those that were there.
         on_store_error: `continue` goes on with one loud warning when the log cannot be written;
             `stop` raises before the request leaves.
         on_mismatch: what to do when the request that is about to leave is not the surface, because

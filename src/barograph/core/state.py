@@ -43,6 +43,7 @@ from barograph.core.pressure import Count, Factors, Meter, take_report
 from barograph.core.prune import Pending, candidate_of
 from barograph.core.rounds import Progress, advance
 from barograph.core.surface import Fold, Surface, marks_by_message
+from barograph.core.tooling import tool_names
 from barograph.core.trail import Trail
 from barograph.core.waiting import Waiting
 
@@ -102,6 +103,7 @@ class PathState(Struct, frozen=True):
         settled: wire messages that neither we nor the caller can have changed since the last call.
         marks: message markers of the last body: wire message -> block -> TTL.
         header_chars: what tools + system weigh.
+        tools: names of all tools that it was offered, in the order in which they first came.
     """
 
     phase: str = "idle"
@@ -134,6 +136,7 @@ class PathState(Struct, frozen=True):
     stored: Mapping[str, str] = {}
     settled: int = 0
     header_chars: int = 0
+    tools: tuple[str, ...] = ()
     marks: Mapping[int, Mapping[int, Ttl]] = {}
 
 
@@ -246,6 +249,7 @@ def _started_over(path: PathState) -> PathState:
         scope=path.scope,
         header_chars=path.header_chars,
         sees_tools=path.sees_tools,
+        tools=path.tools,
         counted=path.counted,
         numbers=path.numbers,
     )
@@ -301,7 +305,7 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
         case HeaderSet():
             scope = codec.scope_of(event.system, event.tools, event.parameters)
             chars = count_header_chars(codec, event.system, event.tools)
-            return replace(path, scope=scope, header_chars=chars)
+            return replace(path, scope=scope, header_chars=chars, tools=_offered(path, event))
         case CallPlanned():
             return _planned(path, event)
         case RequestSent():
@@ -321,6 +325,13 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             return _ended(path, seq, event)
         case _:
             return path
+
+
+def _offered(path: PathState, event: HeaderSet) -> tuple[str, ...]:
+    """The names that were offered before, and behind them those that are new."""
+    if "tools" not in event.changed:
+        return path.tools
+    return tuple(dict.fromkeys((*path.tools, *tool_names(event.tools))))
 
 
 def count_header_chars(codec: Codec, system: Parts, tools: str) -> int:

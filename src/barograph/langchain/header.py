@@ -1,14 +1,15 @@
 """What precedes the messages: the system message and the tools, in one stable form.
 
 A tool server that reconnects may offer the same tools in another order, and spell the same schema
-with its keys in another order. Tools are ordered by name. A definition that means what was sent
-before is sent as it was then: the author's own order of the keys is kept (models answer in it),
-and the bytes do not move.
+with its keys in another order. Tools are ordered by name; one that comes later stands at the end,
+so that those before it keep their place, in this process and in the next. A definition that means
+what was sent before is sent as it was then: the author's own order of the keys is kept (models
+answer in it), and the bytes do not move.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from langchain_anthropic import convert_to_anthropic_tool
 from langchain_core.tools import BaseTool
@@ -17,14 +18,11 @@ from msgspec import Struct
 from barograph.core.canonical import dump_json
 from barograph.core.errors import PolicyError
 from barograph.core.events import HeaderSet, Ttl
+from barograph.core.tooling import in_place, settled_schema
 from barograph.langchain.messages import check_marker
 
 Tool = BaseTool | dict[str, Any]
 Definitions = Mapping[str, Mapping[str, Any]]
-
-# Below these keys of a schema stand names, and values that mean something in their order.
-_NAMES: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
-_VALUES: Final = frozenset({"enum", "const", "default", "examples"})
 
 
 class Tools(Struct, frozen=True):
@@ -55,22 +53,28 @@ def definitions_in(headers: Iterable[HeaderSet | None]) -> Definitions:
     # many agents have the same tools, and parsing is what costs
     for text in dict.fromkeys(header.tools for header in headers if header is not None):
         for tool in json.loads(text or "[]"):
-            found.setdefault(_name(tool), tool)
+            found.setdefault(name_of(tool), tool)
     return found
 
 
-def read_tools(tools: Sequence[Tool], first: Sequence[str], sent: Definitions) -> Tools:
-    """Put tools into canonical order: those named in `first`, then the rest by name.
+def read_tools(
+    tools: Sequence[Tool],
+    first: Sequence[str],
+    sent: Definitions,
+    known: Sequence[str] = (),
+) -> Tools:
+    """Put tools into canonical order: those known, those named in `first`, then the rest by name.
 
     Args:
         tools: as the caller offers them.
-        first: names of tools that come first.
+        first: names of tools that come first among those that are new.
+        known: names in the order in which they were offered before.
         sent: definitions as sent before, whose spelling is kept where the meaning is the same.
 
     Raises:
         PolicyError: `first` names a tool that is not there, or a marker is not one.
     """
-    names = [_name(tool) for tool in tools]
+    names = [name_of(tool) for tool in tools]
     unknown = [name for name in first if name not in names]
     if unknown:
         raise PolicyError(
@@ -78,8 +82,8 @@ def read_tools(tools: Sequence[Tool], first: Sequence[str], sent: Definitions) -
             next_step=f"Its tools are {', '.join(sorted(names))}.",
             knob="tool_order",
         )
-    rank = {name: index for index, name in enumerate(first)}
-    ordered = sorted(tools, key=lambda tool: (rank.get(_name(tool), len(rank)), _name(tool)))
+    places = in_place(names, known=known, first=first)
+    ordered = sorted(tools, key=lambda tool: places[name_of(tool)])
     markers = sum(_marker(tool) for tool in ordered)
     bare = tuple(_as_sent(_without_marker(tool), sent) for tool in ordered)
     definitions = [convert_to_anthropic_tool(tool) for tool in bare]
@@ -93,7 +97,8 @@ def mark_last_tool(tools: Tools, ttl: Ttl) -> list[Tool]:
     return [*tools.ordered[:-1], marked]
 
 
-def _name(tool: Tool) -> str:
+def name_of(tool: Tool) -> str:
+    """Name of a tool; the kind, of one that has none."""
     if isinstance(tool, dict):
         return str(tool.get("name") or tool.get("type") or "")
     return tool.name
@@ -101,7 +106,7 @@ def _name(tool: Tool) -> str:
 
 def _as_sent(tool: Tool, sent: Definitions) -> Tool:
     """The tool, or the definition that was sent for it if that means the same in other bytes."""
-    before = sent.get(_name(tool))
+    before = sent.get(name_of(tool))
     if before is None:
         return tool
     now = convert_to_anthropic_tool(tool)
@@ -113,24 +118,8 @@ def _as_sent(tool: Tool, sent: Definitions) -> Tool:
 def _meaning(definition: Mapping[str, Any]) -> bytes:
     """Equal for definitions that differ in the order of keys and of required names alone."""
     schema = definition.get("input_schema")
-    read = _unordered(schema) if isinstance(schema, Mapping) else None
+    read = settled_schema(schema) if isinstance(schema, Mapping) else None
     return _sorted_json({**definition, "input_schema": read})
-
-
-def _unordered(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_unordered(item) for item in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    read: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key in _NAMES and isinstance(value, Mapping):
-            read[key] = {name: _unordered(inner) for name, inner in value.items()}
-        elif key == "required" and isinstance(value, list):
-            read[key] = sorted(value, key=_sorted_json)
-        else:
-            read[key] = value if key in _VALUES else _unordered(value)
-    return read
 
 
 def _sorted_json(value: Any) -> bytes:
@@ -139,7 +128,7 @@ def _sorted_json(value: Any) -> bytes:
 
 def _marker(tool: Tool) -> int:
     fields = tool if isinstance(tool, dict) else (tool.extras or {})
-    return check_marker({"cache_control": fields.get("cache_control")}, f"tool {_name(tool)}")
+    return check_marker({"cache_control": fields.get("cache_control")}, f"tool {name_of(tool)}")
 
 
 def _without_marker(tool: Tool) -> Tool:

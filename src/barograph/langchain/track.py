@@ -23,7 +23,8 @@ from barograph.core.readback import derive_body
 from barograph.core.sharing import cold_prefix
 from barograph.core.steering import HandBack
 from barograph.core.surface import Entry, marks_on
-from barograph.langchain.header import Tools, definitions_in, mark_last_tool, read_tools
+from barograph.core.tooling import tool_names
+from barograph.langchain.header import Tools, definitions_in, mark_last_tool, name_of, read_tools
 from barograph.langchain.messages import (
     check_marker,
     read_message,
@@ -296,8 +297,21 @@ class Track:
             surfaces = self.session.state.fold.surfaces
             own = self.session.state.surface(self.path)
             sent = definitions_in(one.header for one in (own, *surfaces.values()))
-            self._tools = read_tools(given, self._tool_order, sent)
+            self._tools = read_tools(given, self._tool_order, sent, self._known_tools(given))
         return self._tools
+
+    def _known_tools(self, given: Sequence[Any]) -> tuple[str, ...]:
+        """Names in the order in which this path was offered them.
+
+        A child that has the very tools of its parent begins with the parent's bytes.
+        """
+        state = self.session.state
+        own = state.path(self.path).tools
+        above = state.surface(self.path.rpartition("/")[0]).header
+        if own or above is None:
+            return own
+        names = tool_names(above.tools)
+        return names if {name_of(tool) for tool in given} == set(names) else ()
 
     def _lines_of(self, send: Send) -> list[BaseMessage]:
         """The canonical messages of a surface: a new list, of messages that are kept."""

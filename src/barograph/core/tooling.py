@@ -1,0 +1,52 @@
+"""Tools as a request offers them: their names, in wire order.
+
+The list of tools comes first in a request, so each change of it costs the whole cache. It only
+widens, at its end: a tool keeps the place that it had when it first came.
+
+The keys of a schema are an object's, so a server may spell them in any order. Where nothing else
+says how a schema was sent before, the alphabet decides.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
+
+# Below these keys of a schema stand names, and values that mean something in their order.
+_NAMES: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+_VALUES: Final = frozenset({"enum", "const", "default", "examples"})
+
+
+def tool_names(tools: str) -> tuple[str, ...]:
+    """Names of the tools in a JSON array of definitions."""
+    return tuple(
+        str(tool.get("name") or tool.get("type") or "") for tool in json.loads(tools or "[]")
+    )
+
+
+def in_place(names: Iterable[str], *, known: Sequence[str], first: Sequence[str]) -> dict[str, int]:
+    """The place of each name: those known keep theirs, then those of `first`, then the alphabet."""
+    present = set(names)
+    ranked = chain(known, first, sorted(present))
+    return {name: place for place, name in enumerate(dict.fromkeys(ranked)) if name in present}
+
+
+def settled_schema(schema: Any) -> Any:
+    """A JSON schema in the one order that all its spellings have: equal where they mean the same.
+
+    Values such as defaults keep the order of their keys.
+    """
+    if isinstance(schema, list):
+        return [settled_schema(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    read: dict[str, Any] = {}
+    for key in sorted(schema):
+        value = schema[key]
+        if key in _NAMES and isinstance(value, Mapping):
+            read[key] = {name: settled_schema(value[name]) for name in sorted(value)}
+        elif key == "required" and isinstance(value, list):
+            read[key] = sorted(value, key=str)
+        else:
+            read[key] = value if key in _VALUES else settled_schema(value)
+    return read
