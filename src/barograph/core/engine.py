@@ -393,6 +393,7 @@ def _ended(given: ToolReturned) -> Event:
         parts=given.parts,
         is_error=given.is_error,
         error=given.error,
+        server=given.server,
     )
 
 

@@ -23,6 +23,7 @@ BarographError              .code, the ids involved, the next step in words
 ├ ArchiveError
 │ ├ ArchiveRefused          a compaction by hand was not made, and nothing changed
 │ └ ArchiveFailed           no searchable copy of what is hidden; the log has it
+├ ServerUnreachable         a tool server that cannot be connected to
 └ ProviderError             the provider's own error, chained
 ```
 
@@ -172,6 +173,12 @@ class ArchiveFailed(ArchiveError):
     """The searchable copy could not be made; a compaction that must be goes on without it."""
 
     code = "archive_failed"
+
+
+class ServerUnreachable(BarographError):
+    """A tool server cannot be connected to, or does not say what tools it has."""
+
+    code = "server_unreachable"
 
 
 class ProviderError(BarographError):

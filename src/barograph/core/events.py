@@ -33,7 +33,7 @@ SCHEMA: Final = 1
 Ttl: TypeAlias = Literal["5m", "1h"]
 Origin: TypeAlias = Literal["caller", "model", "tool", "repair"]
 Level: TypeAlias = Literal["tools", "system", "messages"]
-NudgeCause: TypeAlias = Literal["rounds", "stall"]
+NudgeCause: TypeAlias = Literal["rounds", "stall", "tools"]
 HandBackCause: TypeAlias = Literal["round_cap", "stall"]
 
 
@@ -482,7 +482,11 @@ class ToolBegan(_Event, frozen=True, kw_only=True, tag="tool_began"):
 
 
 class ToolEnded(_Event, frozen=True, kw_only=True, tag="tool_ended"):
-    """A tool body returned, or raised (`error` names the exception)."""
+    """A tool body returned, or raised (`error` names the exception).
+
+    Attributes:
+        server: the tool server that it was asked of; empty for a tool of the agent's own process.
+    """
 
     BODIES = ("parts",)
 
@@ -492,6 +496,7 @@ class ToolEnded(_Event, frozen=True, kw_only=True, tag="tool_ended"):
     parts: Parts
     is_error: bool
     error: str | None = None
+    server: str = ""
 
 
 class Pinned(_Event, frozen=True, kw_only=True, tag="pinned"):
@@ -609,7 +614,9 @@ class Nudged(_Event, frozen=True, kw_only=True, tag="nudged"):
 
     Attributes:
         round: round of the turn that shows it first.
-        causes: `rounds` after so many of them, `stall` where they repeat themselves.
+        causes: `rounds` after so many of them, `stall` where they repeat themselves, `tools` where
+            there are new ones.
+        tools: names of the new ones.
         inside: id of the tool call whose result it is the end of; None where it is a block of its
             own.
     """
@@ -619,6 +626,7 @@ class Nudged(_Event, frozen=True, kw_only=True, tag="nudged"):
     round: int
     text: str
     causes: tuple[NudgeCause, ...] = ()
+    tools: tuple[str, ...] = ()
     inside: str | None = None
 
 

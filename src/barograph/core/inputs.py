@@ -166,7 +166,7 @@ class ToolStarted(Struct, frozen=True, kw_only=True):
 
 
 class ToolReturned(Struct, frozen=True, kw_only=True):
-    """A tool body returned, or raised."""
+    """A tool body returned, or raised; `server` names the tool server it was asked of, if any."""
 
     at: float
     path: str
@@ -175,6 +175,7 @@ class ToolReturned(Struct, frozen=True, kw_only=True):
     parts: Parts
     is_error: bool
     error: str | None = None
+    server: str = ""
 
 
 Input: TypeAlias = (

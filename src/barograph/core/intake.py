@@ -168,7 +168,11 @@ def _bounded(work: Work, event: MessageSeen, ruling: Ruling, policy: Policy) -> 
     (result,) = ruling.parts
     if not isinstance(result, ToolResult):
         return event
-    cap = policy.result_chars(_tool_of(work.state.surface(event.path).entries, result.call_id))
+    outcome = work.state.path(event.path).outcomes.get(result.call_id)
+    cap = policy.result_chars(
+        _tool_of(work.state.surface(event.path).entries, result.call_id),
+        server=outcome.server if outcome is not None else "",
+    )
     if not cap:
         return event
     handle = f"#{work.state.fold.seq + 1}"

@@ -49,6 +49,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         max_result_chars: the most characters of a tool result that a model is shown; of a longer
             one it sees both ends and how to read the whole. 0 is no limit.
         tool_result_chars: the same for tools of these names.
+        mcp_max_result_chars: the same for tools of MCP servers; None is `max_result_chars`.
+        server_result_chars: the same for all tools of the MCP servers of these names; a number for
+            the very tool counts first.
         keep_images: whether pictures and documents in results stay; else a note stands for each.
         prune_after_rounds: results older than so many calls may be pruned, 1 or more.
         keep_results: names of tools whose results no pass makes stubs of, such as a search for
@@ -103,6 +106,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     on_mismatch: Literal["warn", "stop"] = "warn"
     max_result_chars: int = 50_000
     tool_result_chars: Mapping[str, int] = {}
+    mcp_max_result_chars: int | None = None
+    server_result_chars: Mapping[str, int] = {}
     keep_images: bool = True
     prune_after_rounds: int = 10
     keep_results: tuple[str, ...] = ()
@@ -141,9 +146,12 @@ class Policy(Struct, frozen=True, kw_only=True):
         _one_of("on_store_error", self.on_store_error, ("continue", "stop"))
         _one_of("on_mismatch", self.on_mismatch, ("warn", "stop"))
         _within("start_tokens_per_char", self.start_tokens_per_char, above=0, most=2)
-        for knob, chars in {"": self.max_result_chars, **self.tool_result_chars}.items():
-            name = f"tool_result_chars of {knob}" if knob else "max_result_chars"
-            _within(name, chars, above=-1)
+        _within("max_result_chars", self.max_result_chars, above=-1)
+        _within("mcp_max_result_chars", self.mcp_max_result_chars, above=-1)
+        for tool, chars in self.tool_result_chars.items():
+            _within(f"tool_result_chars of {tool}", chars, above=-1)
+        for server, chars in self.server_result_chars.items():
+            _within(f"server_result_chars of {server}", chars, above=-1)
         _within("prune_after_rounds", self.prune_after_rounds, above=0)
         _within("prune_at_ratio", self.prune_at_ratio, above=0, most=1)
         _within("relief_ratio", self.relief_ratio, above=0, most=1)
@@ -176,11 +184,21 @@ class Policy(Struct, frozen=True, kw_only=True):
                 knob="tool_order",
             )
 
-    def result_chars(self, tool: str) -> int:
-        """The most characters of a result of that tool; 0 for no limit."""
+    def result_chars(self, tool: str, *, server: str = "") -> int:
+        """The most characters of a result of that tool; 0 for no limit.
+
+        Args:
+            tool: its name.
+            server: the MCP server that it belongs to; empty for none.
+        """
         if self.name == "off":
             return 0
-        return self.tool_result_chars.get(tool, self.max_result_chars)
+        usual = self.max_result_chars
+        if server and self.mcp_max_result_chars is not None:
+            usual = self.mcp_max_result_chars
+        if server:
+            usual = self.server_result_chars.get(server, usual)
+        return self.tool_result_chars.get(tool, usual)
 
     @property
     def round_rules(self) -> RoundRules:

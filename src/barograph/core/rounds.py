@@ -154,6 +154,8 @@ def advance(  # noqa: PLR0911 - one arm for each kind of event
             return _seen(progress, event, event.parts if parts is None else parts)
         case Steered():
             return _spoken(progress, event.parts)
+        case Nudged() if event.causes == ("tools",):
+            return progress
         case Nudged():
             nudges, repeats = progress.nudges + 1, progress.repeats
             return replace(

@@ -22,6 +22,7 @@ from barograph.core.events import (
     HeaderSet,
     MessageLeftOut,
     MessageSeen,
+    Nudged,
     Pinned,
     Pruned,
     Replaced,
@@ -61,12 +62,13 @@ class Seen(Struct, frozen=True):
 class Source(Struct, frozen=True):
     """Content that an event already holds and a message may name as its own.
 
-    `error` says how a tool ended that gave no content.
+    `error` says how a tool ended that gave no content, `server` which tool server was asked.
     """
 
     seq: int
     parts: Parts
     error: str | None = None
+    server: str = ""
 
 
 class PathState(Struct, frozen=True):
@@ -101,6 +103,7 @@ class PathState(Struct, frozen=True):
         numbers: number of each call of the last response among those of its tool.
         stored: pieces of the last body that the codec does not render to the same bytes.
         settled: wire messages that neither we nor the caller can have changed since the last call.
+        told: names of the tools that it began with or was told of since.
         marks: message markers of the last body: wire message -> block -> TTL.
         header_chars: what tools + system weigh.
         tools: names of all tools that it was offered, in the order in which they first came.
@@ -137,6 +140,7 @@ class PathState(Struct, frozen=True):
     settled: int = 0
     header_chars: int = 0
     tools: tuple[str, ...] = ()
+    told: frozenset[str] = frozenset()
     marks: Mapping[int, Mapping[int, Ttl]] = {}
 
 
@@ -250,6 +254,7 @@ def _started_over(path: PathState) -> PathState:
         header_chars=path.header_chars,
         sees_tools=path.sees_tools,
         tools=path.tools,
+        told=path.told,
         counted=path.counted,
         numbers=path.numbers,
     )
@@ -305,7 +310,8 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
         case HeaderSet():
             scope = codec.scope_of(event.system, event.tools, event.parameters)
             chars = count_header_chars(codec, event.system, event.tools)
-            return replace(path, scope=scope, header_chars=chars, tools=_offered(path, event))
+            path = _offered(path, event)
+            return replace(path, scope=scope, header_chars=chars)
         case CallPlanned():
             return _planned(path, event)
         case RequestSent():
@@ -317,6 +323,8 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             return replace(path, retried=True)
         case CallFailed():
             return replace(path, phase="idle")
+        case Nudged() if event.tools:
+            return replace(path, told=path.told.union(event.tools))
         case HandedBack():
             return replace(path, phase="idle", answer=Source(seq, event.parts))
         case ToolBegan():
@@ -327,11 +335,12 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             return path
 
 
-def _offered(path: PathState, event: HeaderSet) -> tuple[str, ...]:
-    """The names that were offered before, and behind them those that are new."""
+def _offered(path: PathState, event: HeaderSet) -> PathState:
+    """With the names that are new behind those that were offered before."""
     if "tools" not in event.changed:
-        return path.tools
-    return tuple(dict.fromkeys((*path.tools, *tool_names(event.tools))))
+        return path
+    tools = tuple(dict.fromkeys((*path.tools, *tool_names(event.tools))))
+    return replace(path, tools=tools, told=path.told or frozenset(tools))
 
 
 def count_header_chars(codec: Codec, system: Parts, tools: str) -> int:
@@ -426,7 +435,7 @@ def _sent(path: PathState, surface: Surface, event: RequestSent) -> PathState:
 
 
 def _ended(path: PathState, seq: int, event: ToolEnded) -> PathState:
-    outcome = Source(seq, event.parts, event.error)
+    outcome = Source(seq, event.parts, event.error, event.server)
     return replace(
         path,
         outcomes={**path.outcomes, event.call_id: outcome},

@@ -6,6 +6,8 @@ cached changes: after what came new with this call. On most models that is a blo
 the newest results. Models that drop their thinking once text of the user follows it would lose the
 cache of the whole history by that, so there it ends the newest result, which was never sent before.
 
+Tools that came in mid-session are told of in the same way, once.
+
 A turn that is handed back makes no call. The adapter gives the caller the words that are logged;
 when the caller shows them again they are recognised as an answer is.
 
@@ -37,7 +39,8 @@ from barograph.core.policy import Policy
 from barograph.core.rounds import Decision, decide
 from barograph.core.state import PathState
 from barograph.core.surface import Surface
-from barograph.core.texts import handed_back, nudge, steps_done, steps_left_out
+from barograph.core.texts import handed_back, new_tools, nudge, steps_done, steps_left_out
+from barograph.core.tooling import tool_names
 from barograph.core.work import Work
 
 _QUOTED_CHARS: Final = 1_000
@@ -73,9 +76,20 @@ def steer(work: Work, given: CallWanted, policy: Policy) -> HandBack | None:
     decision = decide(work.state.path(given.path).progress, policy.round_rules)
     if decision.kind == "hand_back":
         return _hand_back(work, given, decision)
-    if decision.kind == "nudge":
-        _nudge(work, given, decision)
+    new = () if policy.name == "off" else _untold_tools(work, given)
+    if decision.kind == "nudge" or new:
+        _nudge(work, given, decision, new)
     return None
+
+
+def _untold_tools(work: Work, given: CallWanted) -> tuple[str, ...]:
+    """Names of the tools that came since the first call, and of which the model was not told."""
+    path, header = work.state.path(given.path), work.state.surface(given.path).header
+    if header is None:
+        return ()
+    if header.tools == given.header.tools and path.told.issuperset(path.tools):
+        return ()
+    return tuple(name for name in tool_names(given.header.tools) if name not in path.told)
 
 
 def _hand_back(work: Work, given: CallWanted, decision: Decision) -> HandBack:
@@ -98,12 +112,23 @@ def _hand_back(work: Work, given: CallWanted, decision: Decision) -> HandBack:
     return HandBack(text=text, cause=cause, rounds=decision.rounds, seen=len(path.seen))
 
 
-def _nudge(work: Work, given: CallWanted, decision: Decision) -> None:
+def _nudge(work: Work, given: CallWanted, decision: Decision, new: tuple[str, ...]) -> None:
     """Log a nudge where it can stand; else it stays due."""
     newest = work.events[-1] if work.events else None
     if not isinstance(newest, MessageSeen) or newest.origin not in ("tool", "caller"):
         return  # nothing is new that it could follow, or a repair, which a late result replaces
     path, surface = work.state.path(given.path), work.state.surface(given.path)
+    said = [new_tools(new)] if new else []
+    if decision.kind == "nudge":
+        said.append(
+            nudge(
+                rounds=decision.rounds if "rounds" in decision.causes else None,
+                repeats=decision.repeats if "stall" in decision.causes else None,
+                request=_request_in(surface),
+                plan=_plan_in(path, surface),
+            )
+        )
+    causes = (*decision.causes, "tools") if new else decision.causes
     drops = work.codec.facts_of(given.header.model).drops_thinking
     work.log(
         Nudged(
@@ -111,13 +136,9 @@ def _nudge(work: Work, given: CallWanted, decision: Decision) -> None:
             path=given.path,
             turn=path.turn,
             round=path.round + 1,
-            text=nudge(
-                rounds=decision.rounds if "rounds" in decision.causes else None,
-                repeats=decision.repeats if "stall" in decision.causes else None,
-                request=_request_in(surface),
-                plan=_plan_in(path, surface),
-            ),
-            causes=cast("tuple[NudgeCause, ...]", decision.causes),
+            text="\n".join(said),
+            causes=cast("tuple[NudgeCause, ...]", causes),
+            tools=new,
             inside=_newest_result(surface) if drops else None,
         )
     )

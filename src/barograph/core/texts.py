@@ -76,6 +76,19 @@ def failed(error: str) -> str:
     return f"[No result: the tool failed. {error}]"
 
 
+def server_failed(server: str, what: str) -> str:
+    """The result of a call of a tool whose server could not be asked."""
+    return f"[No result: the tool server {server!r} was not asked. {what}]"
+
+
+def server_lost(server: str, what: str) -> str:
+    """The result of a call of a tool whose server was lost before it answered."""
+    return (
+        f"[No result: the tool server {server!r} did not answer. {what} Whether the tool ran is "
+        "not known; check before you rely on its effect or call it again.]"
+    )
+
+
 _REQUEST: Final = "request"
 
 
@@ -120,6 +133,23 @@ def steps_done(done: int, total: int) -> str:
 def steps_left_out(count: int) -> str:
     """How many steps of a plan are not shown."""
     return f"and {count} more steps"
+
+
+_NAMED_TOOLS: Final = 20
+
+
+def new_tools(names: Sequence[str]) -> str:
+    """What a model is told of tools that came in mid-session.
+
+    Args:
+        names: their names; the first twenty are said.
+    """
+    shown = ", ".join(_attribute(name) for name in names[:_NAMED_TOOLS])
+    more = len(names) - _NAMED_TOOLS
+    rest = f" and {more} more" if more > 0 else ""
+    return (
+        f"[Note from the system, not from the user. You have new tools from now on: {shown}{rest}.]"
+    )
 
 
 def handed_back(*, rounds: int, repeats: int | None) -> str:

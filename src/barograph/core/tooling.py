@@ -8,9 +8,20 @@ says how a schema was sent before, the alphabet decides.
 """
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+
+from barograph.core.canonical import digest
+
+ToolOfServer: TypeAlias = tuple[str, str]
+"""Name of a server, and the name that it gives its tool."""
+
+_MOST_CHARS: Final = 64
+_DIGEST_CHARS: Final = 6
+_NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 # Below these keys of a schema stand names, and values that mean something in their order.
 _NAMES: Final = frozenset({"properties", "patternProperties", "$defs", "definitions"})
@@ -50,3 +61,36 @@ def settled_schema(schema: Any) -> Any:
         else:
             read[key] = value if key in _VALUES else settled_schema(value)
     return read
+
+
+def name_server_tools(
+    tools: Iterable[ToolOfServer], taken: Mapping[ToolOfServer, str]
+) -> dict[ToolOfServer, str]:
+    """Names by which a model calls the tools of several servers, one for each.
+
+    A tool keeps its own name where no other has it; else its server's stands before it. What came
+    in which order makes no difference among the new ones.
+
+    Args:
+        tools: all tools that there are.
+        taken: names that were given before, which stay.
+    """
+    new = sorted(set(tools) - taken.keys())
+    used = set(taken.values())
+    shared = Counter(_allowed(name) for _, name in new)
+    names = dict(taken)
+    for one in new:
+        name = _allowed(one[1])
+        if shared[name] > 1 or name in used:
+            name = _allowed("_".join(one))
+        if len(name) > _MOST_CHARS or name in used:
+            tail = digest(*(part.encode("utf-8", "replace") for part in one)).hex()
+            room = _MOST_CHARS - _DIGEST_CHARS - 1
+            name = f"{name[:room]}_{tail[:_DIGEST_CHARS]}"
+        used.add(name)
+        names[one] = name
+    return names
+
+
+def _allowed(name: str) -> str:
+    return _NOT_ALLOWED.sub("_", name)

@@ -23,6 +23,9 @@ from barograph.langchain.track import Prepared, Reading, Track
 from barograph.langchain.wire import WATCH, Watch, install
 from barograph.providers.anthropic.usage import usage_of_langchain
 
+SERVER = "mcp_server"
+"""Key in the metadata of a tool: the tool server that it belongs to."""
+
 _SHOWN_CHARS = 2000
 _SHOWN_PIECES = 5
 _log = logging.getLogger("barograph")
@@ -250,6 +253,7 @@ class ToolRun:
         self._track = track
         self._session, self._path, self._clock = track.session, track.path, clock
         self._call_id, self._name = str(call.get("id") or ""), str(call["name"])
+        self._server = str((getattr(request.tool, "metadata", None) or {}).get(SERVER) or "")
         self._session.take(
             ToolStarted(
                 at=clock(),
@@ -296,6 +300,7 @@ class ToolRun:
                 parts=parts,
                 is_error=is_error,
                 error=error,
+                server=self._server,
             )
         )
 
