@@ -22,6 +22,10 @@ server = Server("test")
 chance = random.Random(sys.argv[1])
 
 
+def given():
+    return json.loads(Path(os.environ["TOOLS"]).read_text(encoding="utf-8"))
+
+
 def shuffled(value):
     if isinstance(value, dict):
         keys = list(value)
@@ -47,7 +51,7 @@ async def listed():
                 }
             ),
         )
-        for one in json.loads(Path(os.environ["TOOLS"]).read_text(encoding="utf-8"))
+        for one in given()
     ]
     chance.shuffle(tools)
     return tools
@@ -69,8 +73,7 @@ async def called(name, arguments):
             return [AudioContent(type="audio", data="AAAA", mimeType="audio/wav")]
         case "grow":
             await server.request_context.session.send_tool_list_changed()
-    names = [one["name"] for one in json.loads(Path(os.environ["TOOLS"]).read_text("utf-8"))]
-    if name not in names:
+    if name not in [one["name"] for one in given()]:
         raise ValueError(f"Unknown tool: {name}")
     return [TextContent(type="text", text=f"{name} {what} by {os.environ['SERVER']}")]
 

@@ -194,13 +194,17 @@ class McpServers(AgentMiddleware[Any, Any, Any]):
                 "name": name,
                 "args_schema": settled_schema(listed.inputSchema),
                 "metadata": {**(tool.metadata or {}), SERVER: link.name},
-                "func": partial(self._run, cast("_Coroutine", tool.coroutine)),
+                "func": self._in_threads(cast("_Coroutine", tool.coroutine)),
             }
         )
 
-    def _run(self, coroutine: _Coroutine, **arguments: Any) -> Any:
-        """A tool in an agent that is sync."""
-        return self._opened().call(partial(coroutine, **arguments))
+    def _in_threads(self, coroutine: _Coroutine) -> Callable[..., Any]:
+        """A tool as agents run it that are sync."""
+
+        def run(**arguments: Any) -> Any:
+            return self._opened().call(partial(coroutine, **arguments))
+
+        return run
 
     async def _open_all(self) -> None:
         opened = await asyncio.gather(
