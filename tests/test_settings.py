@@ -257,6 +257,7 @@ WRONG = [
     ("[policy]\nprofile = ['fleet']\n", ":2", "cannot", "'fleet', 'subagent'"),
     ("[policy]\ntool_order = 'a,,a'\n", ":2", "cannot", "each tool once"),
     ("[policy]\ntool_order = [1]\n", ":2", "tool_order = [1] cannot", "list of names"),
+    ("[policy]\nbase_tools = 3\n", ":2", "base_tools = 3 cannot", "list of names"),
     ("[policy]\nstart_tokens_per_char = 3\n", ":2", "= 3 cannot", "above 0 and at most 2"),
     ("[policy]\nstart_tokens_per_char = true\n", ":2", "= True cannot", "above 0 and at most 2"),
     ("[policy]\nstart_tokens_per_char = 'x'\n", ":2", "= 'x' cannot", "above 0 and at most 2"),

@@ -20,6 +20,7 @@ def test_every_value_in_effect(show, tmp_path):
     assert result.exit_code == 0
     assert [line.split(maxsplit=1) for line in result.stdout.splitlines()] == [
         ["setting", "value"],
+        ["policy.base_tools", "(not set)"],
         ["policy.cap_rounds", "(not set)"],
         ["policy.collapse_repeats", "False"],
         ["policy.compact_at_ratio", "(not set)"],

@@ -58,6 +58,7 @@ from barograph.core.events import (
     SummaryAsked,
     ToolBegan,
     ToolEnded,
+    ToolsLoaded,
     TurnEnded,
 )
 from barograph.core.framing import compose
@@ -74,6 +75,7 @@ from barograph.core.inputs import (
     SessionStarted,
     ToolReturned,
     ToolStarted,
+    ToolsWanted,
 )
 from barograph.core.intake import take_in
 from barograph.core.model import Codec, Scope
@@ -175,8 +177,8 @@ class Engine:
                 else:
                     work.log(failed(work, given))
                     send = self._after_summary(work, given)
-            case ToolStarted() | ToolReturned():
-                work.log(_ran(given))
+            case ToolStarted() | ToolReturned() | ToolsWanted():
+                _take_tool(work, given)
         append = (Append(tuple(work.events)),) if work.events else ()
         return work.state, (*_archives(state, work.state, work.events), *append, *send)
 
@@ -302,7 +304,8 @@ class Engine:
 
 
 def _check_phase(state: State, given: Input) -> None:
-    if isinstance(given, SessionStarted | CompactWanted | PinWanted | ToolStarted | ToolReturned):
+    asides = SessionStarted | CompactWanted | PinWanted | ToolStarted | ToolReturned | ToolsWanted
+    if isinstance(given, asides):
         return
     phase = state.path(given.path).phase
     if (phase, type(given)) not in TRANSITIONS:
@@ -395,6 +398,20 @@ def _ended(given: ToolReturned) -> Event:
         error=given.error,
         server=given.server,
     )
+
+
+def _take_tool(work: Work, given: ToolStarted | ToolReturned | ToolsWanted) -> None:
+    if isinstance(given, ToolsWanted):
+        _load(work, given)
+    else:
+        work.log(_ran(given))
+
+
+def _load(work: Work, given: ToolsWanted) -> None:
+    loaded = work.state.path(given.path).loaded
+    new = tuple(name for name in dict.fromkeys(given.names) if name not in loaded)
+    if new:
+        work.log(ToolsLoaded(at=given.at, path=given.path, names=new))
 
 
 def _end_of_header(header: Header, identity: str | None) -> tuple[Level | None, int]:

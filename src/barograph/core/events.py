@@ -512,6 +512,19 @@ class Pinned(_Event, frozen=True, kw_only=True, tag="pinned"):
     holds: bool = True
 
 
+class ToolsLoaded(_Event, frozen=True, kw_only=True, tag="tools_loaded"):
+    """Tools that were not offered at first are offered from the next call of a path on.
+
+    They stay for the rest of the session, behind those that were there.
+
+    Attributes:
+        names: names of the tools, none of them offered before.
+    """
+
+    path: str
+    names: tuple[str, ...]
+
+
 class ConfigChanged(_Event, frozen=True, kw_only=True, tag="config_changed"):
     """A policy knob changed in mid-session. Values are JSON text."""
 
@@ -681,6 +694,7 @@ Event: TypeAlias = (
     | ToolBegan
     | ToolEnded
     | Pinned
+    | ToolsLoaded
     | ConfigChanged
     | FrameComposed
     | StoreGap

@@ -178,6 +178,14 @@ class ToolReturned(Struct, frozen=True, kw_only=True):
     server: str = ""
 
 
+class ToolsWanted(Struct, frozen=True, kw_only=True):
+    """A model looked for tools of these names, which are to be offered from now on."""
+
+    at: float
+    path: str
+    names: tuple[str, ...]
+
+
 Input: TypeAlias = (
     SessionStarted
     | CallWanted
@@ -188,4 +196,5 @@ Input: TypeAlias = (
     | Refused
     | ToolStarted
     | ToolReturned
+    | ToolsWanted
 )

@@ -24,12 +24,11 @@ from barograph.core.events import (
 from barograph.core.ingest import Ruling, Unit, matching, rule, unit_key, units_of
 from barograph.core.inputs import CallWanted
 from barograph.core.model import Codec
-from barograph.core.parts import Leaf, Parts, Role, Text, ToolCall, ToolResult, results_in
+from barograph.core.parts import Leaf, Parts, Role, Text, ToolResult, results_in
 from barograph.core.policy import Policy
 from barograph.core.state import PathState, State
-from barograph.core.surface import Entry
+from barograph.core.surface import Entry, tool_of
 from barograph.core.texts import NOT_STARTED, OUTCOME_UNKNOWN, failed
-from barograph.core.trail import Trail
 from barograph.core.work import Work
 
 _ORIGINS: Final[Mapping[Role, Origin]] = {"assistant": "model", "tool": "tool", "user": "caller"}
@@ -170,7 +169,7 @@ def _bounded(work: Work, event: MessageSeen, ruling: Ruling, policy: Policy) -> 
         return event
     outcome = work.state.path(event.path).outcomes.get(result.call_id)
     cap = policy.result_chars(
-        _tool_of(work.state.surface(event.path).entries, result.call_id),
+        tool_of(work.state.surface(event.path).entries, result.call_id),
         server=outcome.server if outcome is not None else "",
     )
     if not cap:
@@ -190,15 +189,6 @@ def _bounded(work: Work, event: MessageSeen, ruling: Ruling, policy: Policy) -> 
         original_in=event.same_as,
         known_by=ruling.key.hex(),
     )
-
-
-def _tool_of(entries: Trail[Entry], call_id: str) -> str:
-    """Name of the tool that the last calls of a surface asked for by that id; empty if unknown."""
-    for entry in reversed(entries):
-        if entry.role == "assistant":
-            calls = (part for part in entry.parts if isinstance(part, ToolCall))
-            return next((call.name for call in calls if call.id == call_id), "")
-    return ""
 
 
 def _repair_of(codec: Codec, path: PathState, ruling: Ruling) -> tuple[int | None, Parts]:

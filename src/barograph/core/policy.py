@@ -41,6 +41,8 @@ class Policy(Struct, frozen=True, kw_only=True):
             stands alone and carries no marker; None for none.
         tool_order: names of tools that come first, in this order; the rest follows by name. A tool
             that is new in mid-session stands behind those that were there.
+        base_tools: names of tools that are offered from the first call on. All others are found
+            with the tool `search_tools` and offered from then on, behind those; None offers all.
         on_store_error: `continue` goes on with one loud warning when the log cannot be written;
             `stop` raises before the request leaves.
         on_mismatch: what to do when the request that is about to leave is not the surface, because
@@ -102,6 +104,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     fanout_wait_seconds: float = 30.0
     identity: str | None = None
     tool_order: tuple[str, ...] = ()
+    base_tools: tuple[str, ...] | None = None
     on_store_error: Literal["continue", "stop"] = "continue"
     on_mismatch: Literal["warn", "stop"] = "warn"
     max_result_chars: int = 50_000

@@ -10,8 +10,8 @@ The pending set is kept up to date as events are learned, in O(new): candidates 
 surface, a mark up to where they have aged, and the sum of what they would save.
 
 **Invariants.** A stub keeps the ids that pair calls with results (5). Errors, pinned content,
-results of tools that the policy names, the current plan and the newest rounds stay whole (9).
-Nothing is lost: the content stays in the event that brought it (6).
+results of tools that the policy names or of a search for tools, the current plan and the newest
+rounds stay whole (9). Nothing is lost: the content stays in the event that brought it (6).
 
 **Out of scope.** When a pass pays (`relief`); what a stub says (`stubs`).
 """
@@ -36,8 +36,9 @@ from barograph.core.parts import (
     results_in,
 )
 from barograph.core.stubs import DEFAULT, stub_json, stub_text
-from barograph.core.surface import Entry, Surface
+from barograph.core.surface import Entry, Surface, tool_of
 from barograph.core.texts import same_again
+from barograph.core.tooling import SEARCH
 from barograph.core.trail import Trail
 
 LEAST_CHARS: Final = 1000
@@ -183,7 +184,7 @@ def candidate_of(codec: Codec, surface: Surface, round_number: int) -> Candidate
     index = len(surface.entries) - 1
     entry = surface.entries[index]
     chars = sum(_prunable_chars(part) for part in entry.parts)
-    if chars < LEAST_CHARS:
+    if chars < LEAST_CHARS or _is_tool_search(surface, entry):
         return None
     weight = sum(_prunable_weight(codec, part) for part in entry.parts)
     share = 1 - min(chars, _stub_chars(chars)) / chars
@@ -204,6 +205,12 @@ def _tools_of(surface: Surface, index: int) -> tuple[str, ...]:
     asking = next((i for i in range(index, -1, -1) if entries[i].role == "assistant"), index)
     calls = (part for part in entries[asking].parts if isinstance(part, ToolCall))
     return tuple(call.name for call in calls if call.id in wanted)
+
+
+def _is_tool_search(surface: Surface, entry: Entry) -> bool:
+    """Whether an entry says what tools were found: what a model may call stays in its sight."""
+    answered = results_in(entry.parts)
+    return any(tool_of(surface.entries, call_id) == SEARCH for call_id in answered)
 
 
 def make_stubs(

@@ -32,6 +32,7 @@ from barograph.core.events import (
     SummaryAsked,
     ToolBegan,
     ToolEnded,
+    ToolsLoaded,
     Ttl,
     TurnBegan,
 )
@@ -103,6 +104,7 @@ class PathState(Struct, frozen=True):
         numbers: number of each call of the last response among those of its tool.
         stored: pieces of the last body that the codec does not render to the same bytes.
         settled: wire messages that neither we nor the caller can have changed since the last call.
+        loaded: names of tools that were not offered at first and were found since.
         told: names of the tools that it began with or was told of since.
         marks: message markers of the last body: wire message -> block -> TTL.
         header_chars: what tools + system weigh.
@@ -140,6 +142,7 @@ class PathState(Struct, frozen=True):
     settled: int = 0
     header_chars: int = 0
     tools: tuple[str, ...] = ()
+    loaded: frozenset[str] = frozenset()
     told: frozenset[str] = frozenset()
     marks: Mapping[int, Mapping[int, Ttl]] = {}
 
@@ -254,6 +257,7 @@ def _started_over(path: PathState) -> PathState:
         header_chars=path.header_chars,
         sees_tools=path.sees_tools,
         tools=path.tools,
+        loaded=path.loaded,
         told=path.told,
         counted=path.counted,
         numbers=path.numbers,
@@ -325,6 +329,9 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             return replace(path, phase="idle")
         case Nudged() if event.tools:
             return replace(path, told=path.told.union(event.tools))
+        case ToolsLoaded():
+            loaded, told = path.loaded.union(event.names), path.told.union(event.names)
+            return replace(path, loaded=loaded, told=told)
         case HandedBack():
             return replace(path, phase="idle", answer=Source(seq, event.parts))
         case ToolBegan():

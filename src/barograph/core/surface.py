@@ -48,6 +48,7 @@ from barograph.core.parts import (
     Parts,
     Role,
     Text,
+    ToolCall,
     ToolResult,
     calls_in,
     count_images,
@@ -414,6 +415,15 @@ def marks_by_message(
 def marks_on(level: str, breakpoints: Sequence[Breakpoint]) -> dict[int, Ttl]:
     """Breakpoints of one level as block -> TTL."""
     return {mark.block: mark.ttl for mark in breakpoints if mark.level == level}
+
+
+def tool_of(entries: Trail[Entry], call_id: str) -> str:
+    """Name of the tool that the last calls of a surface asked for by that id; empty if unknown."""
+    for entry in reversed(entries):
+        if entry.role == "assistant":
+            calls = (part for part in entry.parts if isinstance(part, ToolCall))
+            return next((call.name for call in calls if call.id == call_id), "")
+    return ""
 
 
 def _render(codec: Codec, role: Role, parts: Sequence[Part], marks: Mapping[int, Ttl]) -> bytes:

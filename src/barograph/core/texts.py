@@ -152,6 +152,43 @@ def new_tools(names: Sequence[str]) -> str:
     )
 
 
+_DESCRIBED_CHARS: Final = 200
+_LISTED_TOOLS: Final = 100
+
+
+def tools_found(found: Sequence[tuple[str, str]]) -> str:
+    """The result of a search for tools that found some, which are offered from now on.
+
+    Args:
+        found: names and descriptions.
+    """
+    lines = [f"{_attribute(name)}: {_line(text, _DESCRIBED_CHARS)}" for name, text in found]
+    return "\n".join(("[You can call these tools from now on.]", *lines))
+
+
+def no_tools_found(names: Sequence[str]) -> str:
+    """The result of a search for tools that found none.
+
+    Args:
+        names: of all that can be found; the first hundred are said.
+    """
+    if not names:
+        return "[No tool was found.]"
+    shown = ", ".join(_attribute(name) for name in names[:_LISTED_TOOLS])
+    more = len(names) - _LISTED_TOOLS
+    rest = f" and {more} more" if more > 0 else ""
+    return f"[No tool was found. Those that can be found are: {shown}{rest}.]"
+
+
+TOOLS_UNKNOWN: Final = "[What can be found is not known yet. Search once more.]"
+
+
+def _line(text: str, most_chars: int) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= most_chars else f"{line[: most_chars - 1]}…"
+
+
 def handed_back(*, rounds: int, repeats: int | None) -> str:
     """The last words of a turn that is stopped, said to the user in the agent's place.
 

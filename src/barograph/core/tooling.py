@@ -16,6 +16,12 @@ from typing import Any, Final, TypeAlias
 
 from barograph.core.canonical import digest
 
+SEARCH: Final = "search_tools"
+"""Name of the tool that finds tools which are not offered yet."""
+
+OWN: Final = frozenset({"read_original", "history_search", "history_read", SEARCH})
+"""Names of our own tools, which are offered from the first call on."""
+
 ToolOfServer: TypeAlias = tuple[str, str]
 """Name of a server, and the name that it gives its tool."""
 

@@ -16,6 +16,7 @@ from barograph.core.frames import Offer
 from barograph.core.inputs import Answered, CallWanted, Refused, ToolReturned, ToolStarted
 from barograph.core.parts import Parts
 from barograph.core.steering import HandBack
+from barograph.langchain.deferred import asked_by
 from barograph.langchain.messages import read_message
 from barograph.langchain.places import inside_tool
 from barograph.langchain.refusals import overflow_of
@@ -271,7 +272,10 @@ class ToolRun:
         Agents that run meanwhile are children of this call.
         """
         try:
-            with inside_tool(self._track, self._call_id, self._name):
+            with (
+                inside_tool(self._track, self._call_id, self._name),
+                asked_by(self._track, self._clock),
+            ):
                 yield
         except Exception as error:
             if isinstance(error, GraphBubbleUp):

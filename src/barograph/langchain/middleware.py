@@ -20,6 +20,7 @@ from barograph.core.pins import Pin
 from barograph.core.policy import Policy
 from barograph.frame import Ask, Composer, Mode, Source
 from barograph.langchain.calls import ModelCall, ToolRun
+from barograph.langchain.deferred import SEARCH_TOOLS
 from barograph.langchain.fanout import Departure
 from barograph.langchain.owners import check_callers, check_stack
 from barograph.langchain.places import Places
@@ -98,6 +99,8 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
     def tools(self) -> Sequence[BaseTool]:  # type: ignore[override]  # a value in the base class
         """`read_original`, `history_search` and `history_read`, where content may be folded.
 
+        And `search_tools`, where the policy names the tools that are offered at first.
+
         `create_agent` asks for them once: then its list is checked. They are there from the first
         call on, so that the tools never change in mid-session.
 
@@ -105,7 +108,8 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
             SecondOwner: another middleware of the list owns the surface too.
         """
         check_stack(self)
-        return () if self.policy.name == "off" else RECALL
+        recall = () if self.policy.name == "off" else RECALL
+        return recall if self.policy.base_tools is None else (*recall, SEARCH_TOOLS)
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Send the surface instead of the history; log the request, its bytes and the answer."""

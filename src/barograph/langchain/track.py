@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from anthropic.resources.messages import Messages
 from langchain_core.messages import BaseMessage, SystemMessage
+from langchain_core.tools import BaseTool
 from langgraph.constants import TAG_NOSTREAM
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,7 +24,8 @@ from barograph.core.readback import derive_body
 from barograph.core.sharing import cold_prefix
 from barograph.core.steering import HandBack
 from barograph.core.surface import Entry, marks_on
-from barograph.core.tooling import tool_names
+from barograph.core.tooling import OWN, tool_names
+from barograph.core.toolsearch import ToolCard
 from barograph.langchain.header import Tools, definitions_in, mark_last_tool, name_of, read_tools
 from barograph.langchain.messages import (
     check_marker,
@@ -114,6 +116,7 @@ class Track:
         self._system: tuple[str, Parts] | None = None
         self._tools: Tools | None = None
         self._read: tuple[Any, Header, int] | None = None
+        self._deferred: Sequence[ToolCard] | None = None
         self._renewals = session.renewals
 
     def continues(self, messages: Sequence[BaseMessage]) -> bool:
@@ -292,13 +295,33 @@ class Track:
         self._system = (content, parts) if isinstance(content, str) else None
         return parts, markers
 
+    @property
+    def deferred(self) -> Sequence[ToolCard] | None:
+        """Tools that a search may find; None before the first call here."""
+        return self._deferred
+
     def _read_tools(self, given: Sequence[Any]) -> Tools:
+        given, kept_back = self._split(given)
+        first = [name for name in self._tool_order if name not in kept_back]
         if self._tools is None or not self._tools.are(given):
             surfaces = self.session.state.fold.surfaces
             own = self.session.state.surface(self.path)
             sent = definitions_in(one.header for one in (own, *surfaces.values()))
-            self._tools = read_tools(given, self._tool_order, sent, self._known_tools(given))
+            self._tools = read_tools(given, first, sent, self._known_tools(given))
         return self._tools
+
+    def _split(self, given: Sequence[Any]) -> tuple[Sequence[Any], frozenset[str]]:
+        """The tools that are offered, and the names of those that are to be found first."""
+        base = self.session.engine.policy.base_tools
+        if base is None:
+            return given, frozenset()
+        always = OWN.union(base)
+        found = self.session.state.path(self.path).loaded
+        # what the provider runs itself is no tool of LangChain, and is always offered
+        later = [tool for tool in given if isinstance(tool, BaseTool) and tool.name not in always]
+        self._deferred = [ToolCard(tool.name, tool.description) for tool in later]
+        kept_back = frozenset(tool.name for tool in later) - found
+        return [tool for tool in given if name_of(tool) not in kept_back], kept_back
 
     def _known_tools(self, given: Sequence[Any]) -> tuple[str, ...]:
         """Names in the order in which this path was offered them.
