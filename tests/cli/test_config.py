@@ -26,11 +26,11 @@ def test_every_value_in_effect(show, tmp_path):
         ["policy.compact_at_ratio", "(not set)"],
         ["policy.compact_to_ratio", "0.3"],
         ["policy.diagnostics", "auto"],
-        ["policy.entry_ttl", "5m"],
         ["policy.fanout_wait_seconds", "30.0"],
         ["policy.identity", "(not set)"],
         ["policy.keep_images", "True"],
         ["policy.keep_results", "(empty)"],
+        ["policy.lifetime", "auto"],
         ["policy.markers", "auto"],
         ["policy.max_result_chars", "50000"],
         ["policy.mcp_max_result_chars", "(not set)"],
@@ -39,6 +39,7 @@ def test_every_value_in_effect(show, tmp_path):
         ["policy.nudge_every_rounds", "(not set)"],
         ["policy.on_mismatch", "warn"],
         ["policy.on_store_error", "continue"],
+        ["policy.pause_ratio", "0.0"],
         ["policy.profile", "interactive"],
         ["policy.prune_after_rounds", "10"],
         ["policy.prune_at_ratio", "(not set)"],
@@ -72,7 +73,7 @@ def test_where_every_value_comes_from(show, tmp_path, monkeypatch):
     assert lines[0] == "setting value origin"
     assert f"policy.profile desktop {file}:2" in lines
     assert f"policy.tool_order read, write {file}:3" in lines
-    assert f"policy.entry_ttl 1h policy.profile ({file}:2)" in lines
+    assert f"policy.lifetime 1h policy.profile ({file}:2)" in lines
     assert "store.synchronous full BAROGRAPH_STORE__SYNCHRONOUS" in lines
     assert "policy.ttl (not set) default" in lines
 
@@ -81,7 +82,7 @@ def test_a_lifetime_that_is_given_decides_over_the_profile(show, monkeypatch):
     monkeypatch.setenv("BAROGRAPH_POLICY__TTL", "1h")
     lines = [" ".join(line.split()) for line in show("--origin").stdout.splitlines()]
 
-    assert "policy.entry_ttl 1h policy.ttl (BAROGRAPH_POLICY__TTL)" in lines
+    assert "policy.lifetime 1h policy.ttl (BAROGRAPH_POLICY__TTL)" in lines
 
 
 def test_the_same_for_a_program(show, tmp_path):
@@ -105,7 +106,7 @@ def test_the_same_for_a_program(show, tmp_path):
     [
         ("[policy", "is not TOML"),
         ("[policy]\nttll = 1\n", "Did you mean policy.ttl?"),
-        ("[policy]\nttl = 1\n", "Choose one of '5m', '1h'"),
+        ("[policy]\nttl = 1\n", "Choose one of 'auto', '5m', '1h'"),
         ('[policy]\nttl = "\\u001b[2J"\n', "\\x1b[2J"),
     ],
 )

@@ -340,7 +340,8 @@ policies = (
         Policy,
         name=st.sampled_from(("off", "balanced")),
         prune_after_rounds=st.just(1),
-        ttl=st.sampled_from(("5m", "1h", None)),
+        ttl=st.sampled_from(("auto", "5m", "1h", None)),
+        pause_ratio=st.sampled_from((0.0, 0.2)),
         profile=st.sampled_from(("interactive", "desktop")),
     )
     | st.just(PRUNING)

@@ -247,8 +247,8 @@ ALL = [
     Sabotage(
         "7 long before short",
         "core/breakpoints.py",
-        '            level=view.header_level, block=view.header_block, ttl=view.ttl, slot="header"',
-        '            level=view.header_level, block=view.header_block, ttl="5m", slot="header"',
+        '            ttl="1h" if last_long >= 0 else "5m",',
+        '            ttl="5m",',
         "invariant_7_markers_are",
     ),
     Sabotage(

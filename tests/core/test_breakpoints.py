@@ -9,6 +9,7 @@ from barograph.core.breakpoints import (
     Written,
     confirm_entries,
     find_anchor,
+    last_made_to_last,
     last_markable,
     plan_breakpoints,
 )
@@ -196,3 +197,113 @@ def test_a_plan_is_legal_whatever_the_ledger_holds(
     assert [mark.level for mark in plan.breakpoints].count(level) <= 1
     for place in places:
         assert (10_000 + row[place].end_chars) * ratio >= 1024
+
+
+def made_to_last(position, **changes):
+    return written(position, ttl="1h", **changes)
+
+
+def lifetimes(plan):
+    return {mark.slot: mark.ttl for mark in plan.breakpoints}
+
+
+@pytest.mark.parametrize(("pause_ratio", "ttl"), [(0.0, "5m"), (0.65, "5m"), (0.66, "1h")])
+def test_a_cold_prefix_lives_long_when_pauses_pay_for_every_token_of_it(pause_ratio, ttl):
+    assert set(lifetimes(plan_breakpoints(view(pause_ratio=pause_ratio))).values()) == {ttl}
+
+
+@pytest.mark.parametrize(("new", "ttl"), [(2, "5m"), (1, "1h")])
+def test_a_tail_that_is_small_against_what_it_saves_is_made_to_last(new, ttl):
+    plan = plan_breakpoints(
+        view(pause_ratio=0.01, ledger=Trail([written(9 - new)]), header_chars=5_000)
+    )
+    assert lifetimes(plan)["tail"] == ttl
+
+
+def test_what_lasts_is_long_and_what_is_new_behind_it_short():
+    kept = made_to_last(7)
+    plan = plan_breakpoints(view(pause_ratio=0.1, lasting=kept, ledger=Trail([kept, written(8)])))
+    assert lifetimes(plan) == {"header": "1h", "insurance": "1h", "anchor": "5m", "tail": "5m"}
+
+
+def test_what_lasts_is_named_again_every_five_minutes_for_it_dies_an_hour_after_the_last_time():
+    kept = made_to_last(5)
+    ledger = Trail([kept, written(8, at=500)])
+    early = view(pause_ratio=0.01, lasting=kept, ledger=ledger, at=300)
+    assert slots(plan_breakpoints(early))[1] == ("insurance", "messages", 1)
+    late = replace(early, at=301)
+    assert slots(plan_breakpoints(late))[1] == ("insurance", "messages", 4)
+    dead = replace(early, at=3601)
+    assert slots(plan_breakpoints(dead))[1] == ("insurance", "messages", 1)
+
+
+def test_a_marker_of_the_client_at_the_end_decides_what_ours_there_has():
+    short = plan_breakpoints(view(ttl="1h", end_ttl="5m", ledger=Trail([written(5)])))
+    assert lifetimes(short) == {"header": "1h", "insurance": "1h", "anchor": "1h", "tail": "5m"}
+    long = plan_breakpoints(view(ttl="5m", end_ttl="1h", ledger=Trail([written(5)])))
+    assert set(lifetimes(long).values()) == {"1h"}
+
+
+@given(
+    count=st.integers(0, 30),
+    ledger=st.lists(
+        st.tuples(st.integers(0, 35), st.floats(0, 9000), st.sampled_from(("5m", "1h"))),
+        max_size=12,
+    ),
+    lasting=st.none() | st.tuples(st.integers(1, 35), st.floats(0, 9000)),
+    pause_ratio=st.floats(0, 1),
+    ttl=st.sampled_from(("5m", "1h")),
+    end_ttl=st.sampled_from((None, "5m", "1h")),
+    reserved=st.integers(0, 4),
+    insured=st.integers(0, 30),
+)
+def test_invariant_7_no_plan_has_a_short_marker_before_a_long_one(
+    *, count, ledger, lasting, pause_ratio, ttl, end_ttl, reserved, insured
+):
+    plan = plan_breakpoints(
+        view(
+            segments=segments(count),
+            ledger=Trail(
+                written(p, at=at, scope=b"messages" if p else b"header", ttl=of)
+                for p, at, of in ledger
+            ),
+            lasting=None if lasting is None else made_to_last(lasting[0], at=lasting[1]),
+            pause_ratio=pause_ratio,
+            ttl=ttl,
+            end_ttl=end_ttl,
+            reserved=reserved,
+            insured=min(insured, count),
+            at=9000.0,
+        )
+    )
+    on_the_wire = [mark.ttl for mark in plan.breakpoints] + ([end_ttl] if end_ttl else [])
+    assert on_the_wire == sorted(on_the_wire, key=("1h", "5m").index)
+    assert len(plan.breakpoints) <= 4 - reserved
+    if end_ttl and plan.breakpoints and plan.breakpoints[-1].slot == "tail":
+        assert plan.breakpoints[-1].ttl == end_ttl
+
+
+def test_a_response_does_not_prolong_what_was_bought_short():
+    marks = [
+        Breakpoint(level="messages", block=1, ttl="1h", slot="anchor"),
+        Breakpoint(level="messages", block=4, ttl="1h", slot="tail"),
+    ]
+    learned = confirm_entries(
+        marks,
+        segments(5),
+        SCOPE,
+        at=7.0,
+        cached_tokens=900,
+        anchor_tokens=400,
+        known=[written(2, at=6.0), written(5, at=-400.0)],
+    )
+    assert [(one.position, one.ttl) for one in learned] == [(2, "5m"), (5, "1h")]
+
+
+def test_the_deepest_long_entry_lasts_unless_the_history_left_it_behind():
+    shallow, deep = made_to_last(3, at=9.0), made_to_last(6)
+    assert last_made_to_last(None, [written(8), shallow], segments(9), SCOPE) == shallow
+    assert last_made_to_last(deep, [shallow], segments(9), SCOPE) == deep
+    assert last_made_to_last(deep, [shallow], segments(5), SCOPE) == shallow
+    assert last_made_to_last(deep, [made_to_last(3, at=3601.0)], segments(9), SCOPE).position == 3
+    assert last_made_to_last(deep, [written(8)], segments(9), SCOPE) == deep

@@ -4,10 +4,17 @@ from barograph import Policy, PolicyError
 
 
 def test_the_profile_picks_the_lifetime_unless_one_is_given():
-    lifetimes = {p: Policy(profile=p).entry_ttl for p in ("interactive", "subagent", "desktop")}
-    assert lifetimes == {"interactive": "5m", "subagent": "5m", "desktop": "1h"}
-    assert Policy(profile="fleet").entry_ttl == "1h"
-    assert Policy(profile="fleet", ttl="5m").entry_ttl == "5m"
+    chosen = {p: Policy(profile=p) for p in ("interactive", "subagent", "desktop", "fleet")}
+    assert {name: policy.lifetime for name, policy in chosen.items()} == {
+        "interactive": "auto",
+        "subagent": "5m",
+        "desktop": "1h",
+        "fleet": "1h",
+    }
+    assert [policy.entry_ttl for policy in chosen.values()] == ["5m", "5m", "1h", "1h"]
+    assert Policy(profile="fleet", ttl="5m").lifetime == "5m"
+    assert Policy(profile="subagent", ttl="auto").lifetime == "auto"
+    assert Policy(ttl="1h").entry_ttl == "1h"
 
 
 @pytest.mark.parametrize(
@@ -16,6 +23,9 @@ def test_the_profile_picks_the_lifetime_unless_one_is_given():
         ("name", "bold"),
         ("profile", "office"),
         ("ttl", "10m"),
+        ("pause_ratio", -0.1),
+        ("pause_ratio", 1.01),
+        ("pause_ratio", float("nan")),
         ("on_store_error", "ignore"),
         ("start_tokens_per_char", 0),
         ("start_tokens_per_char", 2.01),

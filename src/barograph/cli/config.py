@@ -9,7 +9,7 @@ from barograph.cli._help import BarographCommand
 if TYPE_CHECKING:
     from barograph.settings import Settings
 
-_DERIVED = "policy.entry_ttl"
+_DERIVED = "policy.lifetime"
 
 
 @click.command(
@@ -35,7 +35,7 @@ def command(action: str, *, origin: bool, as_json: bool) -> None:
     from barograph.settings import current_settings
 
     settings = current_settings()
-    rows = {**_values(settings), _DERIVED: settings.policy.entry_ttl}
+    rows = {**_values(settings), _DERIVED: settings.policy.lifetime}
     if as_json:
         out.print_json("barograph.config/1", {"settings": _documents(settings, rows)})
         return

@@ -6,8 +6,8 @@ people to change what was never wrong.
 
 from typing import Final
 
-from barograph.core.breakpoints import TTL_SECONDS
 from barograph.core.events import Ttl
+from barograph.core.lifetimes import TTL_SECONDS
 
 _NOTHING: Final = "Nothing to do"
 _UNKNOWN: Final = (

@@ -15,24 +15,28 @@ report of usage, may have written): its prefix (a hash
 chain, so equal keys mean equal prefixes), its place, lifetime and last use. After a rewrite the
 anchor is the deepest entry that is still a prefix of the request.
 
+Where pauses are expected, the tail lives for an hour whenever that pays (`lifetimes`). The last
+such entry is what a pause leaves; up to it all markers are long, and from time to time one stands
+on it in place of the insurance, since an entry that is not named dies an hour after it was written.
+
 **Invariants.** At most four markers, the caller's reserved ones counted; only on blocks that may
 carry one; long lifetime before short; none on a prefix that is surely below the model's minimum.
 
-**Out of scope.** When a prefix changes at all: that is the log's business. Which lifetime is worth
-its price: all markers of a request have the policy's.
+**Out of scope.** When a prefix changes at all: that is the log's business.
 """
 
 from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from barograph.core.events import Breakpoint, Level, Ttl
+from barograph.core.lifetimes import TTL_SECONDS, pays_to_last
 from barograph.core.model import ModelFacts, Scope
 from barograph.core.trail import Trail
 
 SLOTS = 4
-TTL_SECONDS: dict[Ttl, float] = {"5m": 300.0, "1h": 3600.0}
 
 
 class Segment(Struct, frozen=True):
@@ -99,8 +103,12 @@ class CacheView(Struct, frozen=True, kw_only=True):
         header_block: index of the block there.
         header_chars: what tools + system weigh.
         images: number of images in the request.
+        ttl: lifetime of what is not made to last.
+        pause_ratio: share of calls that a pause is expected to follow; 0 makes nothing last.
+        lasting: the last entry that was made to last; None where there is none.
         insured: number of message blocks up to the place where a rewrite is most likely to begin.
         reserved: slots that somebody else will use.
+        end_ttl: lifetime that somebody else's marker at the end has, and ours there must have.
     """
 
     header_level: Level | None
@@ -113,13 +121,23 @@ class CacheView(Struct, frozen=True, kw_only=True):
     facts: ModelFacts
     ttl: Ttl
     tokens_per_char: float
+    pause_ratio: float = 0.0
+    lasting: Written | None = None
     images: int = 0
     insured: int = 0
     reserved: int = 0
+    end_ttl: Ttl | None = None
 
     def is_cacheable(self, chars: int) -> bool:
         """Whether a prefix of that length reaches the model's minimum, by the learned ratio."""
         return chars * self.tokens_per_char >= self.facts.minimum_tokens
+
+    def chars_of(self, entry: Written | None) -> int:
+        """What the prefix of an entry weighs, in characters; 0 for none."""
+        if entry is None:
+            return 0
+        end = self.segments[entry.position - 1].end_chars if entry.position else 0
+        return self.header_chars + end
 
 
 class Plan(Struct, frozen=True):
@@ -132,14 +150,18 @@ class Plan(Struct, frozen=True):
 def plan_breakpoints(view: CacheView) -> Plan:
     """Place header, insurance, anchor and tail; the most valuable first when slots are short."""
     anchor = find_anchor(view.segments, view.ledger, view.scope, view.at, view.images)
+    lasting = _lasting(view)
     places: dict[int, str] = {}
     free = SLOTS - view.reserved
     tail = last_markable(view.segments, len(view.segments))
+    insured = last_markable(view.segments, view.insured)
+    if lasting is not None and view.at - lasting.used_at > TTL_SECONDS["5m"]:
+        insured = lasting.position
     wanted = [
         (tail, "tail"),
         (anchor.position if anchor and anchor.level == "messages" else 0, "anchor"),
         (0, "header"),
-        (last_markable(view.segments, view.insured), "insurance"),
+        (insured, "insurance"),
     ]
     header = False
     for position, slot in wanted:
@@ -151,16 +173,57 @@ def plan_breakpoints(view: CacheView) -> Plan:
         elif position and position not in places and _reaches_minimum(view, position):
             places[position] = slot
             free -= 1
+    last_long = _last_long(view, anchor, lasting, tail)
     marks = [
-        Breakpoint(level="messages", block=position - 1, ttl=view.ttl, slot=slot)
+        Breakpoint(
+            level="messages",
+            block=position - 1,
+            ttl="1h" if position <= last_long else "5m",
+            slot=slot,
+        )
         for position, slot in sorted(places.items())
     ]
     if header and view.header_level is not None:
         first = Breakpoint(
-            level=view.header_level, block=view.header_block, ttl=view.ttl, slot="header"
+            level=view.header_level,
+            block=view.header_block,
+            ttl="1h" if last_long >= 0 else "5m",
+            slot="header",
         )
         marks.insert(0, first)
     return Plan(tuple(marks), anchor)
+
+
+def _lasting(view: CacheView) -> Written | None:
+    """The entry that a pause would leave, where it can be read now."""
+    lasting = view.lasting
+    if (
+        not view.pause_ratio
+        or lasting is None
+        or not _is_prefix(lasting, view.segments, view.scope)
+    ):
+        return None
+    return lasting if lasting.is_readable(view.at, view.images) else None
+
+
+def _last_long(view: CacheView, anchor: Written | None, lasting: Written | None, tail: int) -> int:
+    """The position up to which markers live for an hour; -1 for none of them.
+
+    One place parts the long ones from the short, so no short one can stand before a long one.
+    """
+    most = tail - (view.end_ttl == "5m")
+    if "1h" in (view.ttl, view.end_ttl):
+        return most
+    if tail and view.pause_ratio and _is_made_to_last(view, anchor, lasting):
+        return most
+    return -1 if lasting is None else min(lasting.position, most)
+
+
+def _is_made_to_last(view: CacheView, anchor: Written | None, lasting: Written | None) -> bool:
+    whole = view.header_chars + view.segments[-1].end_chars
+    is_read = anchor is not None and anchor.is_readable(view.at, view.images)
+    new = whole - view.chars_of(anchor if is_read else None)
+    return pays_to_last(view.pause_ratio, whole - view.chars_of(lasting), new, view.facts)
 
 
 def find_anchor(
@@ -202,8 +265,12 @@ def confirm_entries(
     cached_tokens: int | None,
     anchor_tokens: int | None,
     images: int = 0,
+    known: Sequence[Written] = (),
 ) -> list[Written]:
     """What the ledger learns from a response.
+
+    An entry of those that are `known`, the newest last, keeps what was paid for it while it lives,
+    whatever its marker says now.
 
     `at` is the start of the request: the life of an entry runs from there, not from the response.
     `cached_tokens` is read + written, which is the length of the prefix at the last breakpoint, or
@@ -214,19 +281,43 @@ def confirm_entries(
     for mark in breakpoints:
         position = mark.block + 1 if mark.level == "messages" else 0
         tokens = anchor_tokens if mark.slot == "anchor" else None
-        learned.append(
-            Written(
-                level="messages" if position else "header",
-                scope=scope.messages if position else scope.header,
-                key=segments[position - 1].key if position else b"",
-                position=position,
-                ttl=mark.ttl,
-                used_at=at,
-                tokens=cached_tokens if mark is breakpoints[-1] else tokens,
-                images=images,
-            )
+        entry = Written(
+            level="messages" if position else "header",
+            scope=scope.messages if position else scope.header,
+            key=segments[position - 1].key if position else b"",
+            position=position,
+            ttl=mark.ttl,
+            used_at=at,
+            tokens=cached_tokens if mark is breakpoints[-1] else tokens,
+            images=images,
         )
+        learned.append(_kept(entry, known))
     return learned
+
+
+def last_made_to_last(
+    lasting: Written | None, learned: Sequence[Written], segments: Trail[Segment], scope: Scope
+) -> Written | None:
+    """The last long entry after a response: the deepest, unless the history left it behind."""
+    for entry in learned:
+        if entry.level == "messages" and entry.ttl == "1h":
+            holds = (
+                lasting is not None
+                and lasting.position > entry.position
+                and lasting.is_live(entry.used_at)
+                and _is_prefix(lasting, segments, scope)
+            )
+            lasting = lasting if holds else entry
+    return lasting
+
+
+def _kept(entry: Written, known: Sequence[Written]) -> Written:
+    for one in reversed(known):
+        is_same = (one.level, one.scope, one.key) == (entry.level, entry.scope, entry.key)
+        if is_same and one.is_live(entry.used_at):
+            tokens = one.tokens if entry.tokens is None else entry.tokens
+            return replace(entry, ttl=one.ttl, tokens=tokens)
+    return entry
 
 
 def _is_prefix(entry: Written, segments: Trail[Segment], scope: Scope) -> bool:

@@ -297,10 +297,18 @@ class Engine:
             at=given.at,
             facts=self.codec.facts_of(header.model),
             ttl=self.policy.entry_ttl,
+            pause_ratio=self._pause_ratio(path),
+            lasting=path.lasting,
+            end_ttl=given.reserved_ttl,
             tokens_per_char=gauge.tokens_per_char,
             insured=insured,
             reserved=reserved,
         )
+
+    def _pause_ratio(self, path: PathState) -> float:
+        if self.policy.lifetime != "auto":
+            return 0.0
+        return path.pauses.ratio(self.policy.pause_ratio)
 
 
 def _check_phase(state: State, given: Input) -> None:

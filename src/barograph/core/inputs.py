@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from barograph.core.events import Usage
+from barograph.core.events import Ttl, Usage
 from barograph.core.frames import Offer
 from barograph.core.ingest import Incoming
 from barograph.core.parts import Parts
@@ -42,6 +42,7 @@ class CallWanted(Struct, frozen=True, kw_only=True):
         known: how much of the history the adapter vouches for, in units: the `seen` of the last
             `Send` if the history begins with the very messages of that call, else 0.
         reserved: breakpoint slots that somebody else will use.
+        reserved_ttl: lifetime of the marker among them that stands at the end; None for none.
         foreign: markers of the caller that were taken off.
         diagnosable: whether the provider is one that compares requests when asked to.
         reserve_tokens: room that the answer may take.
@@ -59,6 +60,7 @@ class CallWanted(Struct, frozen=True, kw_only=True):
     messages: tuple[Incoming, ...]
     known: int = 0
     reserved: int = 0
+    reserved_ttl: Ttl | None = None
     foreign: int = 0
     diagnosable: bool = False
     reserve_tokens: int = 0

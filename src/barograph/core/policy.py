@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from math import inf
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -12,8 +12,15 @@ from barograph.core.rounds import RoundRules
 
 Preset = Literal["balanced", "fixed", "bound-once", "off"]
 Profile = Literal["interactive", "desktop", "fleet", "subagent"]
+Lifetime = Literal["auto", "5m", "1h"]
 
-_LONG_LIVED = frozenset({"desktop", "fleet"})
+_LIFETIMES: Final[Mapping[Profile, Lifetime]] = {
+    "interactive": "auto",
+    "desktop": "1h",
+    "fleet": "1h",
+    # 78 calls of subagents in recorded sessions, and never five minutes between two of them
+    "subagent": "5m",
+}
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -26,8 +33,12 @@ class Policy(Struct, frozen=True, kw_only=True):
             and neither nudges nor stops a stall. Log, byte stability and breakpoints are the same
             in all.
         profile: what kind of agent this is; it picks the lifetime of cache entries.
-        ttl: `5m` or `1h`; None takes the profile's (`desktop` and `fleet` pause for people and
-            long tools, so their entries live for an hour; the others 5 minutes).
+        ttl: lifetime of cache entries: `5m`, `1h`, or `auto`, which begins with 5 minutes and buys
+            an hour where the pauses of the session make it pay. None takes the profile's: `auto`
+            for `interactive`, `1h` for `desktop` and `fleet`, which pause for people and long
+            tools, `5m` for a `subagent`, which waits for nobody.
+        pause_ratio: share of calls, 0 to 1, that a pause of 5 minutes to an hour is expected to
+            follow before the session has shown any; for `auto`.
         markers: `auto` places cache markers and, where a provider refuses them, sends the call once
             more with fewer or none and does without for an hour; `force` never does without, and
             the refusal reaches the caller; `off` places none.
@@ -98,7 +109,8 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     name: Preset = "balanced"
     profile: Profile = "interactive"
-    ttl: Ttl | None = None
+    ttl: Lifetime | None = None
+    pause_ratio: float = 0.0
     markers: Literal["auto", "force", "off"] = "auto"
     diagnostics: Literal["auto", "on", "off"] = "auto"
     fanout_wait_seconds: float = 30.0
@@ -136,7 +148,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         _one_of("name", self.name, ("balanced", "fixed", "bound-once", "off"))
         _one_of("profile", self.profile, ("interactive", "desktop", "fleet", "subagent"))
-        _one_of("ttl", self.ttl, ("5m", "1h", None))
+        _one_of("ttl", self.ttl, ("auto", "5m", "1h", None))
+        _within("pause_ratio", self.pause_ratio or None, above=0, most=1)
         _one_of("markers", self.markers, ("auto", "force", "off"))
         _one_of("diagnostics", self.diagnostics, ("auto", "on", "off"))
         _between("fanout_wait_seconds", self.fanout_wait_seconds, least=0, most=600)
@@ -252,11 +265,14 @@ class Policy(Struct, frozen=True, kw_only=True):
         return 0.6 if self.name == "fixed" else 0.9
 
     @property
+    def lifetime(self) -> Lifetime:
+        """How the lifetime of cache entries is chosen."""
+        return self.ttl or _LIFETIMES[self.profile]
+
+    @property
     def entry_ttl(self) -> Ttl:
-        """Lifetime that new cache entries are bought with."""
-        if self.ttl is not None:
-            return self.ttl
-        return "1h" if self.profile in _LONG_LIVED else "5m"
+        """Lifetime that cache entries have as long as no pause is expected."""
+        return "1h" if self.lifetime == "1h" else "5m"
 
 
 def _within(knob: str, value: float | None, *, above: float, most: float = inf) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from barograph.core.breakpoints import Written, confirm_entries
+from barograph.core.breakpoints import SLOTS, Written, confirm_entries, last_made_to_last
 from barograph.core.events import (
     AttemptFailed,
     CallFailed,
@@ -38,6 +38,7 @@ from barograph.core.events import (
 )
 from barograph.core.frames import Frames
 from barograph.core.ingest import unit_key
+from barograph.core.lifetimes import Pauses
 from barograph.core.model import Codec, Scope
 from barograph.core.notes import Spoken
 from barograph.core.parts import Parts, Text, ToolCall
@@ -79,6 +80,8 @@ class PathState(Struct, frozen=True):
         phase: where its current call is: `idle`, `planned` or `sent`.
         seen: what it was shown so far, in the caller's order.
         ledger: cache entries that responses confirmed.
+        lasting: the last of them that lives for an hour, behind the header.
+        pauses: how long it was between its calls.
         insured: message blocks up to the place where a rewrite is most likely to begin.
         planned: the plan of the current or last call.
         scope: what its cache entries depend on, under the header in force.
@@ -114,6 +117,8 @@ class PathState(Struct, frozen=True):
     phase: str = "idle"
     seen: Trail[Seen] = Trail()
     ledger: Trail[Written] = Trail()
+    lasting: Written | None = None
+    pauses: Pauses = Pauses()
     turn: int = 0
     round: int = 0
     insured: int = 0
@@ -212,6 +217,7 @@ def _asked(path: PathState, event: SummaryAsked) -> PathState:
         return PathState()
     return PathState(
         ledger=path.ledger,
+        lasting=path.lasting,
         meter=path.meter,
         scope=path.scope,
         header_chars=path.header_chars,
@@ -252,6 +258,8 @@ def _started_over(path: PathState) -> PathState:
     # What the cache holds and what was learned of the provider is as true as before.
     return PathState(
         ledger=path.ledger,
+        lasting=path.lasting,
+        pauses=path.pauses,
         turn=path.turn,
         scope=path.scope,
         header_chars=path.header_chars,
@@ -404,10 +412,13 @@ def _compacted(path: PathState, surface: Surface, seq: int, event: Compacted) ->
 
 
 def _planned(path: PathState, event: CallPlanned) -> PathState:
-    is_again = path.planned is not None and path.planned.call == event.call
+    before = path.planned
+    is_again = before is not None and before.call == event.call
+    pauses = path.pauses if before is None else path.pauses.after(event.at - before.at)
     return replace(
         path,
         phase="planned",
+        pauses=path.pauses if is_again else pauses,
         planned=event,
         asked=None,
         round=event.round,
@@ -471,8 +482,13 @@ def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) 
         at=plan.at,
         cached_tokens=cached,
         anchor_tokens=plan.expected_read_tokens,
+        known=(*filter(None, (path.lasting,)), *path.ledger.span(max(0, len(path.ledger) - SLOTS))),
     )
-    return replace(path, ledger=path.ledger.extended(entries))
+    return replace(
+        path,
+        ledger=path.ledger.extended(entries),
+        lasting=last_made_to_last(path.lasting, entries, segments, path.scope),
+    )
 
 
 def _reported(path: PathState, event: Event) -> int | None:

@@ -20,9 +20,9 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from barograph.core.advice import advise
-from barograph.core.breakpoints import TTL_SECONDS
 from barograph.core.divergence import Divergence, find_divergence
 from barograph.core.events import Compacted, HeaderSet, Pruned, Replaced
+from barograph.core.lifetimes import TTL_SECONDS
 from barograph.core.model import Codec, ModelFacts
 from barograph.core.parts import ToolCall, ToolResult
 from barograph.core.sent import Sent, block_at

@@ -138,7 +138,11 @@ class Track:
         """
         header, _ = self._read_header(request)
         wanted = CallWanted(
-            at=at, path=self.path, header=header, messages=(), reserved=_reserved(request.model)
+            at=at,
+            path=self.path,
+            header=header,
+            messages=(),
+            reserved=int(_own_marker(request.model) is not None),
         )
         engine = self.session.engine
         return cold_prefix(self.session.state, engine.codec, engine.policy, wanted)
@@ -164,13 +168,15 @@ class Track:
         # whoever asks for it gets it from us, with the id that the log has
         wishes = settings.pop("diagnostics", (request.model.model_kwargs or {}).get("diagnostics"))
         markers += check_marker({"cache_control": settings.pop("cache_control", None)}, "the call")
+        own = _own_marker(request.model)
         wanted = CallWanted(
             at=at,
             path=self.path,
             header=header,
             messages=tuple(arrival.incoming for arrival in arrivals),
             known=self._seen if is_known else 0,
-            reserved=_reserved(request.model),
+            reserved=int(own is not None),
+            reserved_ttl=own,
             foreign=markers + sum(arrival.markers for arrival in arrivals),
             reserve_tokens=settings.get("max_tokens") or request.model.max_tokens or 0,
             window_tokens=(request.model.profile or {}).get("max_input_tokens"),
@@ -396,9 +402,12 @@ def _summariser_of(model: Any) -> Summariser | None:
     )
 
 
-def _reserved(model: Any) -> int:
-    """Breakpoint slots that the model's own options use."""
-    return int("cache_control" in (model.model_kwargs or {}))
+def _own_marker(model: Any) -> Ttl | None:
+    """Lifetime of the marker that the client itself sets at the end; None where it sets none."""
+    marker = (model.model_kwargs or {}).get("cache_control")
+    if not isinstance(marker, dict):
+        return None
+    return "1h" if marker.get("ttl") == "1h" else "5m"
 
 
 def _compares(model: Any) -> bool:
