@@ -19,7 +19,16 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from barograph.audit import context, differences, explain, reading, segments, series, verify
+from barograph.audit import (
+    context,
+    differences,
+    explain,
+    lifetimes,
+    reading,
+    segments,
+    series,
+    verify,
+)
 from barograph.cli import _knowledge, main
 from barograph.core import (
     breakpoints,
@@ -270,6 +279,8 @@ JSON_STRUCTS = (
     series.SeriesRow,
     series.Figures,
     context.Composition,
+    lifetimes.TtlAdvice,
+    lifetimes.Choice,
     context.Threshold,
     context.KindShare,
     context.NamedShare,

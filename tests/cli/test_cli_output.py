@@ -32,6 +32,7 @@ ALL = [
     ("why", "latest", "7"),
     ("series", "latest"),
     ("series", "latest", "--csv"),
+    ("ttl", "latest"),
     ("context", "latest"),
     ("context", "latest", "--call", "5"),
     ("diff", "latest", "5", "--full"),

@@ -285,7 +285,7 @@ class Engine:
             work.state.surface(given.path),
             given.header,
         )
-        level, block = _end_of_header(header, self.policy.identity)
+        level, block = end_of_header(header, self.policy.identity)
         return CacheView(
             header_level=level,
             header_block=block,
@@ -422,7 +422,7 @@ def _load(work: Work, given: ToolsWanted) -> None:
         work.log(ToolsLoaded(at=given.at, path=given.path, names=new))
 
 
-def _end_of_header(header: Header, identity: str | None) -> tuple[Level | None, int]:
+def end_of_header(header: Header, identity: str | None = None) -> tuple[Level | None, int]:
     """Where tools + system end: the last system block, else the last tool."""
     blocks = stable_blocks(header.system, identity)
     if blocks:

@@ -38,7 +38,7 @@ class Policy(Struct, frozen=True, kw_only=True):
             for `interactive`, `1h` for `desktop` and `fleet`, which pause for people and long
             tools, `5m` for a `subagent`, which waits for nobody.
         pause_ratio: share of calls, 0 to 1, that a pause of 5 minutes to an hour is expected to
-            follow before the session has shown any; for `auto`.
+            follow before the session has shown any; for `auto`. `barograph ttl` counts them.
         markers: `auto` places cache markers and, where a provider refuses them, sends the call once
             more with fewer or none and does without for an hour; `force` never does without, and
             the refusal reaches the caller; `off` places none.

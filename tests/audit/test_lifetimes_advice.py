@@ -1,0 +1,98 @@
+"""What other lifetimes would have cost, against sessions that had them."""
+
+import pytest
+
+from barograph.audit.lifetimes import advise_ttl
+from barograph.core.policy import Policy
+from barograph.store import MemoryStore
+from talk import Talk
+
+PAUSE = 900.0
+
+
+def played(policy, *, gaps, child=False):
+    """A session that reads a file a call, with these gaps between its calls."""
+    store = MemoryStore()
+    talk = Talk(store, policy=policy)
+    talk.call(say="begin " * 300, reply=[("read", {"path": "a"})], results=["text " * 500])
+    for number, gap in enumerate(gaps):
+        chars = 20 if number % 3 else 1500
+        talk.call(
+            after=gap, reply=[("read", {"path": f"{number}"})], results=[f"line {number}\n" * chars]
+        )
+        if child:
+            talk.call(path="main/read#1", say=f"look {number}", after=5.0)
+    return advise_ttl(store, "s1")
+
+
+GAPS = {
+    "no pause": [10.0] * 12,
+    "pauses": [10.0, 10.0, PAUSE, 10.0, 10.0, 10.0, PAUSE, PAUSE, 10.0, 10.0, PAUSE, 10.0],
+    "a night": [10.0, PAUSE, 10.0, 30_000.0, 10.0, 10.0, PAUSE, 10.0],
+}
+POLICIES = {
+    "5m": Policy(name="off", ttl="5m"),
+    "1h": Policy(name="off", ttl="1h"),
+    "auto": Policy(name="off", ttl="auto"),
+}
+
+
+@pytest.mark.parametrize("child", [False, True], ids=["alone", "with a child"])
+@pytest.mark.parametrize("gaps", GAPS)
+def test_whatever_was_recorded_the_estimates_are_what_the_others_really_cost(gaps, child):
+    advices = {
+        ttl: played(policy, gaps=GAPS[gaps], child=child) for ttl, policy in POLICIES.items()
+    }
+    for advice in advices.values():
+        for choice in advice.choices[:3]:
+            really = advices[choice.ttl].recorded
+            assert choice.cost_usd == pytest.approx(really.cost_usd, rel=0.01)
+            assert bool(choice.write_1h_tokens) == bool(really.write_1h_tokens)
+
+
+def test_pauses_and_what_expired_are_counted():
+    advice = played(POLICIES["5m"], gaps=GAPS["a night"])
+
+    assert (advice.calls, advice.gaps, advice.pauses, advice.longer) == (9, 8, 2, 1)
+    assert advice.pause_ratio == 0.25
+    short, long, auto, expecting = advice.choices
+    assert (short.expiries, long.expiries) == (3, 1)
+    assert (auto.pause_ratio, expecting.pause_ratio) == (0.0, 0.25)
+    assert advice.recorded.expiries is None
+
+
+def test_a_session_that_pauses_is_told_what_would_have_saved_money():
+    advice = played(POLICIES["5m"], gaps=GAPS["pauses"])
+
+    assert advice.is_worth_it
+    assert advice.choices[advice.best].ttl != "5m"
+    assert advice.saved_usd == pytest.approx(
+        advice.recorded.cost_usd - advice.choices[advice.best].cost_usd
+    )
+
+
+def test_a_session_that_does_not_pause_is_left_as_it_is():
+    advice = played(POLICIES["auto"], gaps=GAPS["no pause"])
+
+    assert not advice.is_worth_it
+    assert len(advice.choices) == 3
+    assert advice.choices[advice.best].ttl in {"5m", "auto"}
+
+
+def test_calls_whose_usage_is_unknown_count_nowhere():
+    store = MemoryStore()
+    talk = Talk(store, policy=POLICIES["5m"])
+    talk.call(say="hello")
+    talk.call(say="and?", usage=False)
+    talk.call(say="never left", leaves=False)
+
+    advice = advise_ttl(store, "s1")
+
+    assert (advice.calls, advice.gaps) == (1, 1)
+    assert not advise_ttl_of_nothing().is_worth_it
+
+
+def advise_ttl_of_nothing():
+    store = MemoryStore()
+    Talk(store)
+    return advise_ttl(store, "s1")
