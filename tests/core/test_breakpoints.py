@@ -14,6 +14,7 @@ from barograph.core.breakpoints import (
     plan_breakpoints,
 )
 from barograph.core.events import Breakpoint
+from barograph.core.lifetimes import Outlook
 from barograph.core.model import Scope
 from barograph.core.trail import Trail
 from barograph.providers.anthropic.models import facts_of
@@ -209,27 +210,29 @@ def lifetimes(plan):
 
 @pytest.mark.parametrize(("pause_ratio", "ttl"), [(0.0, "5m"), (0.65, "5m"), (0.66, "1h")])
 def test_a_cold_prefix_lives_long_when_pauses_pay_for_every_token_of_it(pause_ratio, ttl):
-    assert set(lifetimes(plan_breakpoints(view(pause_ratio=pause_ratio))).values()) == {ttl}
+    assert set(lifetimes(plan_breakpoints(view(outlook=Outlook(pause_ratio)))).values()) == {ttl}
 
 
 @pytest.mark.parametrize(("new", "ttl"), [(2, "5m"), (1, "1h")])
 def test_a_tail_that_is_small_against_what_it_saves_is_made_to_last(new, ttl):
     plan = plan_breakpoints(
-        view(pause_ratio=0.01, ledger=Trail([written(9 - new)]), header_chars=5_000)
+        view(outlook=Outlook(0.01), ledger=Trail([written(9 - new)]), header_chars=5_000)
     )
     assert lifetimes(plan)["tail"] == ttl
 
 
 def test_what_lasts_is_long_and_what_is_new_behind_it_short():
     kept = made_to_last(7)
-    plan = plan_breakpoints(view(pause_ratio=0.1, lasting=kept, ledger=Trail([kept, written(8)])))
+    plan = plan_breakpoints(
+        view(outlook=Outlook(0.1), lasting=kept, ledger=Trail([kept, written(8)]))
+    )
     assert lifetimes(plan) == {"header": "1h", "insurance": "1h", "anchor": "5m", "tail": "5m"}
 
 
 def test_what_lasts_is_named_again_every_five_minutes_for_it_dies_an_hour_after_the_last_time():
     kept = made_to_last(5)
     ledger = Trail([kept, written(8, at=500)])
-    early = view(pause_ratio=0.01, lasting=kept, ledger=ledger, at=300)
+    early = view(outlook=Outlook(0.01), lasting=kept, ledger=ledger, at=300)
     assert slots(plan_breakpoints(early))[1] == ("insurance", "messages", 1)
     late = replace(early, at=301)
     assert slots(plan_breakpoints(late))[1] == ("insurance", "messages", 4)
@@ -252,13 +255,14 @@ def test_a_marker_of_the_client_at_the_end_decides_what_ours_there_has():
     ),
     lasting=st.none() | st.tuples(st.integers(1, 35), st.floats(0, 9000)),
     pause_ratio=st.floats(0, 1),
+    own_calls=st.none() | st.integers(0, 99),
     ttl=st.sampled_from(("5m", "1h")),
     end_ttl=st.sampled_from((None, "5m", "1h")),
     reserved=st.integers(0, 4),
     insured=st.integers(0, 30),
 )
 def test_invariant_7_no_plan_has_a_short_marker_before_a_long_one(
-    *, count, ledger, lasting, pause_ratio, ttl, end_ttl, reserved, insured
+    *, count, ledger, lasting, pause_ratio, own_calls, ttl, end_ttl, reserved, insured
 ):
     plan = plan_breakpoints(
         view(
@@ -268,7 +272,7 @@ def test_invariant_7_no_plan_has_a_short_marker_before_a_long_one(
                 for p, at, of in ledger
             ),
             lasting=None if lasting is None else made_to_last(lasting[0], at=lasting[1]),
-            pause_ratio=pause_ratio,
+            outlook=Outlook(pause_ratio, own_calls),
             ttl=ttl,
             end_ttl=end_ttl,
             reserved=reserved,

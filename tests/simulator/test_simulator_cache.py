@@ -306,6 +306,15 @@ def test_a_marker_does_not_lengthen_for_free_the_life_that_was_paid_for():
     assert parts(driver.send(user(text("a" * 50, "1h")), now=301.0)) == (0, 50, 0, 0)
 
 
+def test_a_long_entry_keeps_a_short_prefix_alive_unless_switched():
+    start, end = text("a" * 50, "5m"), text("b" * 50, "1h")
+    for switch, read in ((False, 100), (True, 0)):
+        driver = Driver(switches=Switches(long_needs_long=switch))
+        driver.send(user(start))
+        assert parts(driver.send(user(text("a" * 50), end)))[0] == 50
+        assert parts(driver.send(user(text("a" * 50), end), now=301.0))[0] == read
+
+
 def test_random_misses_come_from_the_generator_that_was_passed_in():
     def reads(seed):
         driver = Driver(switches=Switches(random_miss_rate=0.5), rng=Random(seed))

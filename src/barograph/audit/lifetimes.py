@@ -31,7 +31,7 @@ from barograph.core.breakpoints import (
 from barograph.core.engine import end_of_header
 from barograph.core.events import Usage
 from barograph.core.inputs import Header
-from barograph.core.lifetimes import TTL_SECONDS, Pauses, is_pause
+from barograph.core.lifetimes import TTL_SECONDS, Outlook, Pauses, is_pause
 from barograph.core.model import Codec
 from barograph.core.policy import Lifetime
 from barograph.core.state import count_header_chars
@@ -48,12 +48,14 @@ class Step(Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: agent path.
+        begins: whether a turn begins with it.
         view: what a plan depends on.
         usage: tokens as reported; None where none were.
         cached: key of the prefix that the provider had in its cache afterwards; None for none.
     """
 
     path: str
+    begins: bool
     view: CacheView
     usage: Usage | None
     cached: bytes | None = None
@@ -198,7 +200,7 @@ class _Cache:
 
     def _view(self, step: Step) -> CacheView:
         path, at = step.path, step.view.at
-        ratio = self._pauses.get(path, Pauses()).ratio(self._expected)
+        outlook = self._pauses.get(path, Pauses()).outlook(self._expected)
         if path in self._began:
             gap = at - self._began[path]
             self._pauses[path] = self._pauses.get(path, Pauses()).after(gap)
@@ -207,7 +209,7 @@ class _Cache:
             step.view,
             ledger=self._ledger,
             ttl="1h" if self._ttl == "1h" else "5m",
-            pause_ratio=ratio if self._ttl == "auto" else 0.0,
+            outlook=outlook if self._ttl == "auto" else Outlook(),
             lasting=self._lasting.get(path),
         )
 
@@ -272,6 +274,7 @@ def _step(codec: Codec, call: LoggedCall) -> Step | None:
     marked = sent.marked_blocks if sent.cached_tokens else 0
     step = Step(
         path=call.plan.path,
+        begins=call.plan.round == 1,
         view=view,
         usage=sent.usage,
         cached=surface.segments[marked - 1].key if marked else None,

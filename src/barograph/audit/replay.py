@@ -37,6 +37,7 @@ from barograph.core.policy import Policy
 from barograph.providers.anthropic.models import facts_of
 from barograph.simulator import Reply, SimulatedProvider, Simulator, TokenRule
 from barograph.simulator.exchange import Exchange
+from barograph.simulator.switches import Switches
 from barograph.store import Store, open_store
 
 _OK: Final = 200
@@ -54,6 +55,7 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
         mode: how the client is called; `direct` leaves client and HTTP out.
         rewrites: whether the recorded harness's rewrites are applied or undone.
         clock: `frozen`, so that nothing expires, or `recorded`.
+        switches: what the provider does where its documentation is silent.
         prices: cost ratios; the model's own where empty.
         recorded_tokens: count with the tokens per character that the recording shows.
         record_dir: where to write every request and response; None for nowhere.
@@ -67,6 +69,7 @@ class ReplayOptions(Struct, frozen=True, kw_only=True):
     mode: Mode = "invoke"
     rewrites: Rewrites = "apply"
     clock: Literal["frozen", "recorded"] = "frozen"
+    switches: Switches = Switches()
     prices: tuple[Price, ...] = ()
     recorded_tokens: bool = False
     record_dir: Path | None = None
@@ -241,9 +244,14 @@ def _provider(
 
     folder = options.record_dir / recording.name if options.record_dir else None
     if options.mode == "direct":
-        yield SimulatedProvider(rule=rule, record_dir=folder, facts=facts), ""
+        yield (
+            SimulatedProvider(rule=rule, record_dir=folder, facts=facts, switches=options.switches),
+            "",
+        )
         return
-    with Simulator(rule=rule, record_dir=folder, facts=facts) as simulator:
+    with Simulator(
+        rule=rule, record_dir=folder, facts=facts, switches=options.switches
+    ) as simulator:
         yield simulator.provider, simulator.url
 
 

@@ -32,7 +32,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from barograph.core.events import Breakpoint, Level, Ttl
-from barograph.core.lifetimes import TTL_SECONDS, pays_to_last
+from barograph.core.lifetimes import TTL_SECONDS, Outlook, pays_to_last
 from barograph.core.model import ModelFacts, Scope
 from barograph.core.trail import Trail
 
@@ -104,7 +104,7 @@ class CacheView(Struct, frozen=True, kw_only=True):
         header_chars: what tools + system weigh.
         images: number of images in the request.
         ttl: lifetime of what is not made to last.
-        pause_ratio: share of calls that a pause is expected to follow; 0 makes nothing last.
+        outlook: what is to be expected of pauses; where none are, nothing is made to last.
         lasting: the last entry that was made to last; None where there is none.
         insured: number of message blocks up to the place where a rewrite is most likely to begin.
         reserved: slots that somebody else will use.
@@ -121,7 +121,7 @@ class CacheView(Struct, frozen=True, kw_only=True):
     facts: ModelFacts
     ttl: Ttl
     tokens_per_char: float
-    pause_ratio: float = 0.0
+    outlook: Outlook = Outlook()
     lasting: Written | None = None
     images: int = 0
     insured: int = 0
@@ -198,7 +198,7 @@ def _lasting(view: CacheView) -> Written | None:
     """The entry that a pause would leave, where it can be read now."""
     lasting = view.lasting
     if (
-        not view.pause_ratio
+        not view.outlook.pause_ratio
         or lasting is None
         or not _is_prefix(lasting, view.segments, view.scope)
     ):
@@ -214,7 +214,7 @@ def _last_long(view: CacheView, anchor: Written | None, lasting: Written | None,
     most = tail - (view.end_ttl == "5m")
     if "1h" in (view.ttl, view.end_ttl):
         return most
-    if tail and view.pause_ratio and _is_made_to_last(view, anchor, lasting):
+    if tail and view.outlook.pause_ratio and _is_made_to_last(view, anchor, lasting):
         return most
     return -1 if lasting is None else min(lasting.position, most)
 
@@ -223,7 +223,7 @@ def _is_made_to_last(view: CacheView, anchor: Written | None, lasting: Written |
     whole = view.header_chars + view.segments[-1].end_chars
     is_read = anchor is not None and anchor.is_readable(view.at, view.images)
     new = whole - view.chars_of(anchor if is_read else None)
-    return pays_to_last(view.pause_ratio, whole - view.chars_of(lasting), new, view.facts)
+    return pays_to_last(view.outlook, whole - view.chars_of(lasting), new, view.facts)
 
 
 def find_anchor(

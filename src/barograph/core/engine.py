@@ -78,6 +78,7 @@ from barograph.core.inputs import (
     ToolsWanted,
 )
 from barograph.core.intake import take_in
+from barograph.core.lifetimes import Outlook
 from barograph.core.model import Codec, Scope
 from barograph.core.outgoing import record_body, same_json
 from barograph.core.parts import calls_in
@@ -297,7 +298,7 @@ class Engine:
             at=given.at,
             facts=self.codec.facts_of(header.model),
             ttl=self.policy.entry_ttl,
-            pause_ratio=self._pause_ratio(path),
+            outlook=self._outlook(path),
             lasting=path.lasting,
             end_ttl=given.reserved_ttl,
             tokens_per_char=gauge.tokens_per_char,
@@ -305,10 +306,10 @@ class Engine:
             reserved=reserved,
         )
 
-    def _pause_ratio(self, path: PathState) -> float:
+    def _outlook(self, path: PathState) -> Outlook:
         if self.policy.lifetime != "auto":
-            return 0.0
-        return path.pauses.ratio(self.policy.pause_ratio)
+            return Outlook()
+        return path.pauses.outlook(self.policy.pause_ratio)
 
 
 def _check_phase(state: State, given: Input) -> None:

@@ -23,16 +23,20 @@ small tail makes all of it long.
 
 The share is counted in the session, on the path's own calls, and begins at what the policy expects.
 
+The documentation bills so, and does not say in so many words that a long entry keeps a short
+prefix alive. A provider that lets it die is found out at the first pause: less is read than the
+long entry holds. From then on each token pays for itself, over as many calls as there were so far.
+
 **Invariants.** The decision depends on the log and the policy alone. A session that has shown no
 pause, under a policy that expects none, has short entries.
 
-**Out of scope.** Pauses of more than an hour, which no entry outlives; whether a provider bills as
-its documentation says (`Pauses.doubted`).
+**Out of scope.** Pauses of more than an hour, which no entry outlives.
 """
 
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from barograph.core.events import Ttl
 from barograph.core.model import ModelFacts
@@ -42,6 +46,9 @@ TTL_SECONDS: Final[dict[Ttl, float]] = {"5m": 300.0, "1h": 3600.0}
 PRIOR_CALLS: Final = 30
 """So many calls of its own weigh as much as what the policy expects (bench/ttl.py)."""
 
+_ENOUGH: Final = 0.9
+"""Share of an entry that must be read to say that it was found."""
+
 
 class Pauses(Struct, frozen=True):
     """What an agent path has shown of its pauses.
@@ -49,18 +56,29 @@ class Pauses(Struct, frozen=True):
     Attributes:
         gaps: calls that another one followed.
         slow: those with a pause between, that a short entry does not outlive and a long one does.
+        is_after: whether the call that is under way came after one.
+        is_doubted: whether a long entry did not keep what stands before it.
     """
 
     gaps: int = 0
     slow: int = 0
+    is_after: bool = False
+    is_doubted: bool = False
 
     def after(self, gap_seconds: float) -> "Pauses":
         """With one more gap, from the start of a call to the start of the next."""
-        return Pauses(self.gaps + 1, self.slow + is_pause(gap_seconds))
+        paused = is_pause(gap_seconds)
+        return replace(self, gaps=self.gaps + 1, slow=self.slow + paused, is_after=paused)
 
-    def ratio(self, expected_ratio: float) -> float:
-        """Share of calls that a pause follows, as far as can be told."""
-        return (PRIOR_CALLS * expected_ratio + self.slow) / (PRIOR_CALLS + self.gaps)
+    def judged(self, expected_tokens: int, read_tokens: int) -> "Pauses":
+        """With what a call read, that should have found a long entry."""
+        is_lost = self.is_after and read_tokens < _ENOUGH * expected_tokens
+        return replace(self, is_doubted=True) if is_lost else self
+
+    def outlook(self, expected_ratio: float) -> "Outlook":
+        """What is to be expected, as far as can be told."""
+        ratio = (PRIOR_CALLS * expected_ratio + self.slow) / (PRIOR_CALLS + self.gaps)
+        return Outlook(ratio, self.gaps if self.is_doubted else None)
 
 
 def is_pause(gap_seconds: float) -> bool:
@@ -73,14 +91,29 @@ def break_even_pauses(facts: ModelFacts) -> float:
     return (facts.write_1h_ratio - facts.write_5m_ratio) / (facts.write_5m_ratio - facts.read_ratio)
 
 
-def pays_to_last(pause_ratio: float, exposed: float, new: float, facts: ModelFacts) -> bool:
+class Outlook(Struct, frozen=True):
+    """What is to be expected of pauses.
+
+    Attributes:
+        pause_ratio: share of calls that a pause follows.
+        own_calls: calls over which a token must pay for its own long life; None where a long tail
+            keeps all that stands before it.
+    """
+
+    pause_ratio: float = 0.0
+    own_calls: int | None = None
+
+
+def pays_to_last(outlook: Outlook, exposed: float, new: float, facts: ModelFacts) -> bool:
     """Whether the new tail should live for an hour.
 
     Args:
-        pause_ratio: share of calls that a pause follows.
+        outlook: what is to be expected of pauses.
         exposed: what stands behind the last long entry, the new part included.
         new: what this call writes, in the same unit.
         facts: prices of the model.
     """
-    lost = pause_ratio * exposed * (exposed + new)
+    if outlook.own_calls is not None:
+        return outlook.pause_ratio * outlook.own_calls > break_even_pauses(facts)
+    lost = outlook.pause_ratio * exposed * (exposed + new)
     return lost > 2 * new * new * break_even_pauses(facts)

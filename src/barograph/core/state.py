@@ -484,11 +484,21 @@ def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) 
         anchor_tokens=plan.expected_read_tokens,
         known=(*filter(None, (path.lasting,)), *path.ledger.span(max(0, len(path.ledger) - SLOTS))),
     )
+    pauses, goal = path.pauses, _goal_of(plan)
+    if usage is not None and goal is not None:
+        pauses = pauses.judged(goal, usage.read_tokens)
     return replace(
         path,
+        pauses=pauses,
         ledger=path.ledger.extended(entries),
         lasting=last_made_to_last(path.lasting, entries, segments, path.scope),
     )
+
+
+def _goal_of(plan: CallPlanned) -> int | None:
+    """What a call was to read of a long entry; None where it was to read of none."""
+    is_long = any(mark.slot == "anchor" and mark.ttl == "1h" for mark in plan.breakpoints)
+    return plan.expected_read_tokens if is_long else None
 
 
 def _reported(path: PathState, event: Event) -> int | None:

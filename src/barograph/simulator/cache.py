@@ -153,7 +153,10 @@ class PromptCache:
         """
         readable_at_seconds = now_seconds + self._switches.first_token_seconds + slow_seconds
         hit = -1 if lookup.hit is None else lookup.hit
+        most_seconds = TTL_SECONDS["1h"]
         if hit >= 0:
+            if self._switches.long_needs_long:
+                most_seconds = self._entries[scope, blocks[hit].prefix_key].life_seconds
             shortest = 0 if self._switches.reads_refresh_shorter else hit
             for block in blocks[shortest : hit + 1]:
                 self._renew(scope, block, now_seconds)
@@ -163,7 +166,7 @@ class PromptCache:
                 not self._switches.markers_refresh_shorter or self._renew(scope, block, now_seconds)
             )
             if not kept:
-                self._write(scope, block, now_seconds, readable_at_seconds)
+                self._write(scope, block, now_seconds, readable_at_seconds, most_seconds)
         self._sweep(now_seconds)
 
     def _hit(
@@ -205,7 +208,12 @@ class PromptCache:
         return True
 
     def _write(
-        self, scope: str, block: PromptBlock, now_seconds: float, readable_at_seconds: float
+        self,
+        scope: str,
+        block: PromptBlock,
+        now_seconds: float,
+        readable_at_seconds: float,
+        most_seconds: float,
     ) -> None:
         if block.marker is None:
             return
@@ -216,7 +224,7 @@ class PromptCache:
             ttl=block.marker,
             used_at_seconds=now_seconds,
             readable_at_seconds=readable_at_seconds,
-            life_seconds=self._life_seconds(block.marker),
+            life_seconds=min(self._life_seconds(block.marker), most_seconds),
         )
 
     def _life_seconds(self, ttl: Ttl) -> float:

@@ -19,6 +19,8 @@ class Switches(Struct, frozen=True, kw_only=True):
         reads_refresh_shorter: a read also renews the life of every shorter entry of its prefix.
         markers_refresh_shorter: a marker at or before the hit renews its entry, or writes it if it
             is missing, at no charge. A live entry keeps the TTL class that was paid for it.
+        long_needs_long: an entry dies with the shortest-lived of what was read when it was written;
+            by default it lives as long as was paid for it, as the bill says.
         collapse_runs: a run of consecutive `tool_use` blocks is one lookback position, and likewise
             `tool_result` (the provider's own API; other clouds may count blocks).
         random_miss_rate: share of reads, 0 to 1, that miss a live entry for no reason.
@@ -47,6 +49,7 @@ class Switches(Struct, frozen=True, kw_only=True):
 
     reads_refresh_shorter: bool = False
     markers_refresh_shorter: bool = True
+    long_needs_long: bool = False
     collapse_runs: bool = True
     random_miss_rate: float = 0.0
     first_token_seconds: float = 0.0
