@@ -20,9 +20,10 @@ from typing import Final, NamedTuple
 from barograph.audit.recorded import find_recordings
 from barograph.audit.replay import ReplayOptions, replay_file
 from barograph.core.events import CallPlanned
+from barograph.core.learning import learn
 from barograph.core.policy import Policy
 from barograph.core.prune import Candidate
-from barograph.core.state import State, count_header_chars, learn
+from barograph.core.state import State, count_header_chars
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.store import SqliteStore
 

@@ -16,10 +16,10 @@ from barograph.core.engine import Engine
 from barograph.core.events import HeaderSet
 from barograph.core.ingest import Incoming
 from barograph.core.inputs import Answered, CallWanted, Header, Refused, ToolReturned, ToolStarted
+from barograph.core.learning import learn
 from barograph.core.parts import Text, ToolResult, calls_in
 from barograph.core.policy import Policy
 from barograph.core.readback import derive_body
-from barograph.core.state import learn
 from barograph.core.steering import HandBack
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.providers.anthropic.response import read_response

@@ -22,7 +22,7 @@ from langchain_core.tools import BaseTool
 from barograph import Policy
 from barograph.audit.langchain_driver import read_langchain
 from barograph.core.events import HandBackCause
-from barograph.core.state import restore
+from barograph.core.learning import restore
 from barograph.core.surface import Entry
 from barograph.langchain import Barograph
 from barograph.langchain.messages import write_message

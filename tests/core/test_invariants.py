@@ -49,10 +49,11 @@ from barograph.core.events import (
 )
 from barograph.core.ingest import Incoming
 from barograph.core.inputs import Answered, CallWanted
+from barograph.core.learning import learn, restore
 from barograph.core.parts import Text, ToolCall, ToolResult, calls_in, encode_parts, results_in
 from barograph.core.pressure import ratio_of
 from barograph.core.readback import read_requests
-from barograph.core.state import State, learn, restore
+from barograph.core.state import State
 from barograph.core.surface import fold_events, marks_on, wire_messages
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.providers.anthropic.response import read_response

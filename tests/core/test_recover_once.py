@@ -9,10 +9,11 @@ from barograph.core.engine import Append, Engine, Send
 from barograph.core.events import AttemptFailed, CallFailed, CallPlanned, Compacted, Pruned, Usage
 from barograph.core.ingest import Incoming
 from barograph.core.inputs import Answered, BodyLeft, CallWanted, Header, Overflow, Refused
+from barograph.core.learning import restore
 from barograph.core.parts import Text, ToolCall, ToolResult
 from barograph.core.policy import Policy
 from barograph.core.recovery import LEAST_ROOM_TOKENS
-from barograph.core.state import State, restore
+from barograph.core.state import State
 from barograph.providers.anthropic.codec import AnthropicCodec
 
 MODEL = "claude-opus-4-8"

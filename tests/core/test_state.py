@@ -3,8 +3,9 @@ from histories import Call, Fork, Restart, Rewind, Say, Work, travel
 
 from barograph.core.events import Usage
 from barograph.core.inputs import Answered
+from barograph.core.learning import restore
 from barograph.core.parts import Text
-from barograph.core.state import State, restore
+from barograph.core.state import State
 
 
 def usage(read=0, written=0, uncached=0):

@@ -18,10 +18,11 @@ from barograph.core.events import (
 )
 from barograph.core.ingest import Incoming
 from barograph.core.inputs import Answered, CallWanted, Header
+from barograph.core.learning import restore
 from barograph.core.parts import Opaque, Text, ToolCall, ToolResult
 from barograph.core.policy import Policy
 from barograph.core.readback import read_requests
-from barograph.core.state import State, restore
+from barograph.core.state import State
 from barograph.core.surface import Surface
 from barograph.core.texts import handed_back
 from barograph.providers.anthropic.codec import AnthropicCodec

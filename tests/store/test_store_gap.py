@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from barograph.audit.verify import verify_session
 from barograph.core.errors import LogCorrupt, SequenceConflict, StoreBusy, StoreUnavailable
 from barograph.core.events import CallPlanned, SessionOpened, StoreGap, TurnBegan
+from barograph.core.learning import restore
 from barograph.core.policy import Policy
-from barograph.core.state import restore
 from barograph.store import MemoryStore
 from talk import Talk
 

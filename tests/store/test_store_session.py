@@ -5,7 +5,7 @@ from vocabulary import turn
 
 from barograph.audit.verify import verify_session
 from barograph.core.errors import SequenceConflict
-from barograph.core.state import restore
+from barograph.core.learning import restore
 from talk import Talk
 
 

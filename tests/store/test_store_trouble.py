@@ -10,8 +10,8 @@ from vocabulary import turn
 from barograph.audit.verify import verify_session
 from barograph.core.errors import LogCorrupt, StoreError
 from barograph.core.events import StoreGap
+from barograph.core.learning import restore
 from barograph.core.policy import Policy
-from barograph.core.state import restore
 from barograph.store import SqliteStore, open_store
 from talk import Talk
 

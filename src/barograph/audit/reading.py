@@ -31,9 +31,10 @@ from barograph.core.events import (
     ResponseCame,
     SessionOpened,
 )
+from barograph.core.learning import learn
 from barograph.core.model import Codec
 from barograph.core.sent import Sent
-from barograph.core.state import State, learn
+from barograph.core.state import State
 from barograph.core.verdict import Change, Rewrite, Verdict, judge
 from barograph.providers.registry import codec_named
 from barograph.store.protocol import Store

@@ -5,9 +5,9 @@ response came, a tool returned) and carries out what the engine answers: commit 
 this surface. The engine has no clock, no store and no client, so LangChain, a raw SDK, sync, async
 and a test drive the same one, and a whole session replays in a unit test without a model.
 
-Each input becomes events; each event is learned by `core.state.learn`, and nothing else changes the
-state. An `Append` must be durable before the adapter does what follows it: the first one before the
-request is built, the second one before its bytes leave.
+Each input becomes events; each event is learned by `core.learning.learn`, and nothing else changes
+the state. An `Append` must be durable before the adapter does what follows it: the first one before
+the request is built, the second one before its bytes leave.
 
 A call of a path goes through the phases of `TRANSITIONS`. An input that no row allows is a defect
 of the adapter and refused; nothing changes then.

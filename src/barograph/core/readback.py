@@ -13,9 +13,10 @@ from msgspec import Struct
 from barograph.core.canonical import hash_body
 from barograph.core.errors import LogCorrupt
 from barograph.core.events import CallPlanned, Event, RequestSent
+from barograph.core.learning import learn
 from barograph.core.model import Body, Codec
 from barograph.core.record import diagnostics_of
-from barograph.core.state import PathState, State, learn
+from barograph.core.state import PathState, State
 from barograph.core.surface import Surface, marks_on, wire_messages
 
 

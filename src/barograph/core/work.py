@@ -4,8 +4,9 @@ import msgspec
 
 from barograph.core.canonical import clean_text
 from barograph.core.events import Event
+from barograph.core.learning import learn
 from barograph.core.model import Codec
-from barograph.core.state import State, learn
+from barograph.core.state import State
 
 
 class Work:

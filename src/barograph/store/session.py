@@ -46,9 +46,10 @@ from barograph.core.inputs import (
     Refused,
     SessionStarted,
 )
+from barograph.core.learning import learn, restore
 from barograph.core.pressure import Gauge
 from barograph.core.relief import measure
-from barograph.core.state import State, learn, restore
+from barograph.core.state import State
 from barograph.core.steering import HandBack
 from barograph.core.work import Work
 from barograph.store.archive import archive_messages

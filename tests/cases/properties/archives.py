@@ -3,7 +3,8 @@
 from barograph.audit.reading import RECOVERED
 from barograph.core.canonical import clean_text
 from barograph.core.events import ArchiveMissed, AttemptFailed, Compacted, MessageSeen, Pruned
-from barograph.core.state import State, learn, restore
+from barograph.core.learning import learn, restore
+from barograph.core.state import State
 from barograph.providers.anthropic.codec import AnthropicCodec
 from cases.properties.contents import archived, words_of
 from cases.properties.outcomes import within
