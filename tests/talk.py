@@ -62,7 +62,7 @@ class Talk:
     def restart(self):
         """Go on with a session that is opened anew: all it knows is what its log holds."""
         if self.session is not None:  # the lease of a process that ended is free
-            self.store.release(self.name, self.session._holder)
+            self.store.release(self.name, self.session._writer.holder)
         self.session = Session.open(self.store, self.name, self.engine, at=self.at, made_by="talk")
 
     def call(

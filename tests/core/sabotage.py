@@ -42,13 +42,13 @@ ALL = [
     Sabotage(
         "1 durable before it leaves",
         "store/session.py",
-        "                self._commit(events)",
-        "                self._commit(events[:-1] or events)",
+        "            state = self._commit(events, state)",
+        "            state = self._commit(events[:-1] or events, state)",
         "invariant_1_the_record_is_durable",
     ),
     Sabotage(
         "1 nothing is settled beyond a rewind",
-        "core/state.py",
+        "core/learning.py",
         "settled=min(path.settled, max(0, surface.messages - 1)),",
         "settled=path.settled,",
         "test_a_client_that_goes_on",
@@ -117,9 +117,9 @@ ALL = [
     ),
     Sabotage(
         "4 growing replaces nothing",
-        "core/state.py",
-        "    unit = Seen(unit_key(event.role, parts), seq, event.native_id)",
-        '    unit = Seen(unit_key("user", parts), seq, event.native_id)',
+        "core/learning.py",
+        "    key = bytes.fromhex(known_by) if known_by else unit_key(event.role, parts)",
+        '    key = bytes.fromhex(known_by) if known_by else unit_key("user", parts)',
         "invariant_4_a_history_that_only_grows",
     ),
     Sabotage(
@@ -281,7 +281,7 @@ ALL = [
     ),
     Sabotage(
         "7 the anchor depends on the header",
-        "core/state.py",
+        "core/learning.py",
         "            scope = codec.scope_of(event.system, event.tools, event.parameters)",
         "            scope = path.scope",
         "another_system",

@@ -1,13 +1,10 @@
-"""One writer of one session: the engine's effects, made durable.
+"""The live end of one session: the engine's effects, made durable.
 
 The engine is pure; a `Session` holds its state, commits what it says must be committed and keeps
-the store's failures from becoming the agent's (policy `on_store_error`). Events that could not be
-written wait in order and are written before the next ones, with a `StoreGap` that says so. Where
-too many waited or another writer went on meanwhile, they are lost: the `StoreGap` says how many,
-and the session starts over from what is in the log.
+the store's failures from becoming the agent's (policy `on_store_error`). Its `Writer` says what
+waits while the store is away; a session whose events are lost starts over from what is in its log.
 
-It holds the lease of its session while a turn is under way. Between turns others may write; it
-then reads what they wrote before it goes on (`catch_up`).
+Between turns others may write; it then reads what they wrote before it goes on (`catch_up`).
 """
 
 import logging
@@ -26,15 +23,12 @@ from barograph.core.errors import (
 )
 from barograph.core.events import (
     ArchiveMissed,
-    CallFailed,
-    CallPlanned,
     Compacted,
     Event,
     Pruned,
     Replaced,
     RequestSent,
     StoreGap,
-    TurnEnded,
 )
 from barograph.core.framing import opens_turn
 from barograph.core.inputs import (
@@ -53,16 +47,11 @@ from barograph.core.state import State
 from barograph.core.steering import HandBack
 from barograph.core.work import Work
 from barograph.store.archive import archive_messages
-from barograph.store.backlog import Backlog
-from barograph.store.lease import Lease, new_holder
 from barograph.store.originals import read_original
 from barograph.store.protocol import Store
-from barograph.store.turns import Turns
+from barograph.store.writer import Writer
 
 _log = logging.getLogger("barograph")
-_WORTH_A_TRY = (CallPlanned, TurnEnded, CallFailed)
-"""With what the store is asked again while it does not answer: each try may take its time-out."""
-
 _REWRITES = (Replaced, Pruned, Compacted)
 """What changes a surface elsewhere than at its end."""
 
@@ -81,7 +70,6 @@ class Session:
 
     Attributes:
         renewals: how often this object started over from a log that it had not written itself.
-        failed_appends: how often the store did not take events.
         failed_archives: how often what a fold hides was not copied to where it is searched.
     """
 
@@ -89,19 +77,12 @@ class Session:
         self.id = session
         self.engine = engine
         self.renewals = 0
-        self.failed_appends = 0
         self.failed_archives = 0
         self._made_by = made_by
         self._store = store
+        self._writer = Writer(store, session, stops=engine.policy.on_store_error == "stop")
         self._state = State()
-        self._stored_seq = 0
-        self._last: Event | None = None
-        self._backlog = Backlog()
-        self._has_just_failed = False
         self._pieces: dict[str, tuple[bytes, ...]] = {}
-        self._holder = new_holder()
-        self._held_until = 0.0
-        self._turns = Turns()
         self._lock = RLock()
 
     @classmethod
@@ -149,11 +130,16 @@ class Session:
     @property
     def waiting_events(self) -> int:
         """Events that the store has not taken yet, those given up included."""
-        return len(self._backlog.events) + self._backlog.lost
+        return self._writer.waiting_events
+
+    @property
+    def failed_appends(self) -> int:
+        """How often the store did not take events."""
+        return self._writer.failed_appends
 
     def is_idle(self, at: float) -> bool:
         """Whether nothing is lost if this object is dropped at that time."""
-        return not self._backlog and self._held_until <= at
+        return not self._writer.backlog and not self._writer.holds(at)
 
     def catch_up(self, *, at: float) -> None:
         """Learn what other writers wrote since the last turn; `renewals` counts when they did.
@@ -168,11 +154,11 @@ class Session:
         """
         with self._lock:
             try:
-                if self._backlog:
+                if self._writer.backlog:
                     self._settle(at)
-                elif self._held_until <= at:
+                elif not self._writer.holds(at):
                     last = self._store.last_seq(self.id)
-                    if last != self._stored_seq:
+                    if last != self._writer.stored_seq:
                         self._renew(last, at)
             except StoreError:
                 if self.engine.policy.on_store_error == "stop":
@@ -185,14 +171,13 @@ class Session:
     def close(self, *, at: float) -> None:
         """Write what waits, or say that it is lost."""
         with self._lock:
-            if self._backlog:
-                self._turns.clear()
-                self._held_until = 0.0
+            if self._writer.backlog:
+                self._writer.let_go()
                 try:
                     self.catch_up(at=at)
                 except (SequenceConflict, LogCorrupt) as error:
                     _log.error("barograph: %s", error)
-            if self._backlog:
+            if self._writer.backlog:
                 _log.error(
                     "barograph: %d events of session %s are lost: its store did not come back",
                     self.waiting_events,
@@ -205,14 +190,7 @@ class Session:
         It was interrupted or cancelled, and nothing says when it goes on, or where.
         """
         with self._lock:
-            self._turns.stop(path, call_id)
-            if self._turns.needed_seconds or not self._held_until:
-                return
-            self._held_until = 0.0
-            try:
-                self._store.release(self.id, self._holder)
-            except StoreError as error:
-                _log.warning("barograph: session %s stays held for a while: %s", self.id, error)
+            self._writer.rest(path, call_id)
 
     def original(self, handle: str) -> str:
         """The text that a stub stands for.
@@ -272,7 +250,7 @@ class Session:
     @property
     def is_running(self) -> bool:
         """Whether a call or a tool is under way here."""
-        return self._turns.is_running
+        return self._writer.turns.is_running
 
     def propose(self, given: Input) -> tuple[State, Sequence[Event]]:
         """What an input would log and lead to; nothing is written."""
@@ -290,8 +268,10 @@ class Session:
         """
         with self._lock:
             hidden = [seq for e in events if isinstance(e, Compacted) for seq in e.shadows]
-            archive_messages(self._store, self.id, [q for q in hidden if q <= self._stored_seq])
-            self._append(events)
+            archive_messages(
+                self._store, self.id, [q for q in hidden if q <= self._writer.stored_seq]
+            )
+            self._writer.append(events)
             self._state = state
             self.renewals += 1  # what adapters showed last is not what comes next
 
@@ -311,7 +291,7 @@ class Session:
         for event in missed:
             events.append(event)
             state = learn(self.engine.codec, state, state.fold.seq + 1, event)
-        self._turns.follow(given, sent=send.plan.path if isinstance(send, Send) else None)
+        self._writer.turns.follow(given, sent=send.plan.path if isinstance(send, Send) else None)
         if events:
             state = self._commit(events, state)
         self._state = state
@@ -319,14 +299,14 @@ class Session:
 
     def _allowed(self, wanted: CallWanted) -> CallWanted:
         """What is wanted, without folds while the store is down: what is not kept stays shown."""
-        return replace(wanted, folds=wanted.folds and not self._backlog)
+        return replace(wanted, folds=wanted.folds and not self._writer.backlog)
 
     def _archive(self, effect: Archive) -> list[Event]:
         """Copy what a fold will hide to where it is searched; the event that says that it failed.
 
         What came with this very step is not in the log yet. A search copies it when it is asked.
         """
-        known = [seq for seq in effect.seqs if seq <= self._stored_seq]
+        known = [seq for seq in effect.seqs if seq <= self._writer.stored_seq]
         try:
             archive_messages(self._store, self.id, known)
         except ArchiveFailed as error:
@@ -337,118 +317,34 @@ class Session:
 
     def _commit(self, events: Sequence[Event], state: State) -> State:
         """Write events; the state after them is what they led to, and what a gap adds to it."""
-        at, backlog = events[-1].at, self._backlog
-        needed, held = self._turns.needed_seconds, self._held_until
-        self._held_until = at + needed if needed else 0.0
-        if backlog.lost or (backlog.events and not self._is_worth_a_try(events)):
-            self._wait(events, "")
-            return state
-        late = backlog.events
-        gap = backlog.gap(at=at, after=self._stored_seq, calls=state.calls) if late else None
-        try:
-            self._append([*late, *events, *([gap] if gap else ())])
-        except (StoreError, LogCorrupt) as error:
-            self.failed_appends += 1
-            if self.engine.policy.on_store_error == "stop":
-                # the lease was not written either, and what raises here ends the turn of its path
-                self._held_until = held
-                self._turns.forget(getattr(events[-1], "path", ""))
-                raise
-            self._wait(events, str(error))
-            return state
-        except SequenceConflict as error:
-            if self._stored_seq or not late or "until" in error.ids:
-                raise
-            # The session that could not be read when it was opened has a log: what was begun
-            # without it does not follow its end. Nobody is in the way, so the turn goes on.
-            backlog.give_up()
-            self._wait(events, "")
-            return state
-        if gap:
-            state = learn(self.engine.codec, state, state.fold.seq + 1, gap)
-            self._say_it_is_back(gap)
+        gap = self._writer.commit(events, calls=state.calls)
+        return state if gap is None else self._resumed(state, gap)
+
+    def _resumed(self, state: State, gap: StoreGap) -> State:
+        """The state after what was late is in the log."""
+        state = learn(self.engine.codec, state, state.fold.seq + 1, gap)
+        self._writer.say_it_is_back(gap)
         return state
-
-    def _append(self, events: Sequence[Event]) -> None:
-        lease = Lease(holder=self._holder, until=self._held_until)
-        try:
-            last = self._store.append(self.id, events, after=self._stored_seq, lease=lease)
-            self._stored_seq, self._last = last, events[-1]
-        except SequenceConflict:
-            # The turn is lost to another writer; the next one begins with what that one wrote.
-            self._held_until = 0.0
-            self._turns.clear()
-            raise
-
-    def _is_worth_a_try(self, events: Sequence[Event]) -> bool:
-        has_just_failed, self._has_just_failed = self._has_just_failed, False
-        return not has_just_failed and any(isinstance(event, _WORTH_A_TRY) for event in events)
-
-    def _wait(self, events: Sequence[Event], reason: str) -> None:
-        if not self._backlog:
-            _log.error(
-                "barograph: session %s goes on unlogged, its events wait in memory: %s",
-                self.id,
-                reason,
-            )
-        if self._backlog.add(events, reason):
-            _log.error(
-                "barograph: too many events of session %s wait for its store: they are lost",
-                self.id,
-            )
-
-    def _say_it_is_back(self, gap: StoreGap) -> None:
-        self._backlog = Backlog()
-        _log.warning(
-            "barograph: session %s is logged again: %d events were late, %d are lost",
-            self.id,
-            gap.late,
-            gap.lost,
-        )
 
     def _settle(self, at: float) -> None:
         """Write what waits, if the store is back; in a turn, its next call takes it along."""
-        if not self._backlog.lost and self._held_until <= at:
-            self._write_backlog(at)
-        if self._backlog.lost and not self._turns.is_running:
+        writer = self._writer
+        if not writer.backlog.lost and not writer.holds(at):
+            gap = writer.write_late(at=at, calls=self._state.calls)
+            if gap is not None:
+                self._state = self._resumed(self._state, gap)
+        if writer.backlog.lost and not writer.turns.is_running:
             self._start_over(at)
-
-    def _write_backlog(self, at: float) -> None:
-        backlog, codec = self._backlog, self.engine.codec
-        gap = backlog.gap(at=at, after=self._stored_seq, calls=self._state.calls)
-        self._held_until = 0.0
-        try:
-            is_written = self._try_late([*backlog.events, gap])
-        except SequenceConflict as error:
-            if "until" in error.ids:  # held: nothing can be done now
-                raise
-            backlog.give_up()  # they do not follow what is now the end of the log
-        else:
-            if is_written:
-                self._state = learn(codec, self._state, self._state.fold.seq + 1, gap)
-                self._say_it_is_back(gap)
-
-    def _try_late(self, events: Sequence[Event]) -> bool:
-        try:
-            self._append(events)
-        except (StoreError, LogCorrupt):
-            self.failed_appends += 1
-            self._has_just_failed = True
-            return False
-        return True
 
     def _start_over(self, at: float) -> None:
         """Say in the log what is not in it, and go back to what is."""
-        last = self._store.last_seq(self.id)
-        opening = () if last else self._opening(at)
-        gap = self._backlog.gap(at=at, after=0, calls=self._state.calls)
-        self._stored_seq, self._held_until = last, 0.0
-        if not self._try_late([*opening, gap]):
+        gap = self._writer.write_loss(self._opening(at), at=at, calls=self._state.calls)
+        if gap is None:
             return
         self._read_all()
         self._pieces.clear()
         self.renewals += 1
-        self._say_it_is_back(gap)
+        self._writer.say_it_is_back(gap)
 
     def _opening(self, at: float) -> tuple[Event, ...]:
         given = SessionStarted(at=at, session=self.id, made_by=self._made_by)
@@ -457,15 +353,15 @@ class Session:
 
     def _abandon(self, error: Exception, at: float) -> None:
         """Set a damaged log aside and begin a new one; where it cannot be, go on unlogged."""
-        self._state, self._stored_seq, self._last = State(), 0, None
+        self._start_empty()
         self._pieces.clear()
         self.renewals += 1
         try:
             aside = self._store.set_aside(self.id)
         except (StoreError, LogCorrupt) as why:
             opening = self._opening(at)
-            self._wait(opening, f"{error} {why}")
-            self._backlog.give_up()
+            self._writer.wait(opening, f"{error} {why}")
+            self._writer.backlog.give_up()
             self._state = restore(self.engine.codec, enumerate(opening, start=1))
         else:
             _log.error("barograph: a new log is begun, the old one is %r: %s", aside, error)
@@ -483,10 +379,10 @@ class Session:
 
     def _renew(self, last: int, at: float) -> None:
         """Take over a log that others changed: it grew, or was deleted and perhaps begun anew."""
-        known, newer = self._stored_seq, []
+        known, newer = self._writer.stored_seq, []
         if last > known > 0:
             newer = list(self._store.read(self.id, after=known - 1))
-        if newer and newer[0].event == self._last:
+        if newer and newer[0].event == self._writer.last:
             state = self._state
             for seq, event in newer[1:]:
                 state = learn(self.engine.codec, state, seq, event)
@@ -494,10 +390,15 @@ class Session:
         elif last:
             self._read_all()
         else:
-            self._state, self._stored_seq = State(), 0
+            self._start_empty()
             self._begin(at)
         self._pieces.clear()
         self.renewals += 1
 
     def _set(self, state: State, last: Event) -> None:
-        self._state, self._stored_seq, self._last = state, state.fold.seq, last
+        self._state = state
+        self._writer.follow(state.fold.seq, last)
+
+    def _start_empty(self) -> None:
+        self._state = State()
+        self._writer.follow(0, None)
