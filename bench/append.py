@@ -16,10 +16,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from synthetic import SESSION, Appended, synthetic_appends
-
 from barograph.store import SqliteStore
 from barograph.store.database import SEQ_BITS, open_database
+from synthetic import SESSION, Appended, synthetic_appends
 
 ROUNDS: Final = 200
 BATCHES: Final = 15

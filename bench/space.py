@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from unittest.mock import patch
 
-from synthetic import SESSION, synthetic_appends
-
 from barograph.audit.drivers import Agent, DirectDriver
 from barograph.audit.nesting import Troupe
 from barograph.audit.recorded import Recording, find_recordings, read_recording
@@ -28,6 +26,7 @@ from barograph.core.canonical import dump_json
 from barograph.core.policy import Policy
 from barograph.simulator import Reply, SimulatedProvider
 from barograph.store import SqliteStore, packing
+from synthetic import SESSION, synthetic_appends
 
 GOAL_RAW: Final = 1.2
 GOAL_SHIPPED: Final = 0.5

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import msgspec
 import zstandard
-from synthetic import synthetic_appends
 
 from barograph.store.codec import encode_events
+from synthetic import synthetic_appends
 
 _BYTES: Final = 8192
 _ROUNDS: Final = 600

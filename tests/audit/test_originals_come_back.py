@@ -1,13 +1,12 @@
 """The sweep that reads every original back finds all of them, and notices one that is not whole."""
 
-import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from recordings import call, result, text, use, user, write
 
+import originals
 from barograph.audit.recorded import read_recording
 from barograph.audit.replay import ReplayOptions, replay_file
 from barograph.core.events import MessageSeen
@@ -32,17 +31,6 @@ def rounds():
 
 
 @pytest.fixture(scope="module")
-def originals():
-    folder = str(Path(__file__).parents[2] / "bench")
-    sys.path.insert(0, folder)
-    try:
-        import originals
-    finally:
-        sys.path.remove(folder)
-    return originals
-
-
-@pytest.fixture(scope="module")
 def replayed(tmp_path_factory):
     """A recording after its replay in a narrow window, and where the log of that is."""
     folder = tmp_path_factory.mktemp("originals")
@@ -51,21 +39,21 @@ def replayed(tmp_path_factory):
     return read_recording(path), place
 
 
-def swept(originals, replayed):
+def swept(replayed):
     recording, place = replayed
     with closing(SqliteStore(place)) as store:
         return originals.Findings(recording, place, store).sum
 
 
-def test_every_text_comes_back_through_the_tool_and_through_unfold(originals, replayed):
-    found = swept(originals, replayed)
+def test_every_text_comes_back_through_the_tool_and_through_unfold(replayed):
+    found = swept(replayed)
     assert found.texts == 2 * (ROUNDS + 1) + 1
     assert found.hidden >= ROUNDS
     assert found.named >= 5
     assert found.lost.total() == 0
 
 
-def test_a_byte_that_is_lost_is_noticed(originals, replayed, monkeypatch):
+def test_a_byte_that_is_lost_is_noticed(replayed, monkeypatch):
     intact = SqliteStore.read
 
     def read(self, *given, **more):
@@ -73,7 +61,7 @@ def test_a_byte_that_is_lost_is_noticed(originals, replayed, monkeypatch):
             yield Logged(seq, without_its_last_byte(event))
 
     monkeypatch.setattr(SqliteStore, "read", read)
-    lost = swept(originals, replayed).lost
+    lost = swept(replayed).lost
     assert (lost["tool"], lost["command"]) == (1, 1)
 
 

@@ -1,10 +1,8 @@
 """A session whose every round finds much."""
 
-from barograph.audit.drivers import Agent, DirectDriver
-from barograph.audit.recorded import RecordedCall
 from barograph.core.policy import Policy
-from barograph.simulator import Reply, SimulatedProvider
 from barograph.store import SqliteStore
+from rounds import play_rounds
 
 ROUNDS = 16
 BALANCED = Policy(name="balanced", prune_after_rounds=2)
@@ -15,32 +13,8 @@ def found(number):
 
 
 def play(path, policy):
-    """A session whose every round finds much."""
-    store, provider = SqliteStore(path), SimulatedProvider()
-    calls = [
-        [{"type": "tool_use", "id": f"c{n}", "name": "scan", "input": {"n": n}}]
-        for n in range(ROUNDS)
-    ]
-    provider.play("scan", [Reply(content=content) for content in calls])
-    agent = Agent(
-        session="scan", account="a", model="claude-opus-4-8", system="Scan. " * 900, tools=()
-    )
-    driver = DirectDriver.open(agent, store, provider, policy)
-    pending = [{"type": "text", "text": "Find it."}]
-    for number, content in enumerate(calls):
-        call = RecordedCall(
-            number=number + 1,
-            agent="main",
-            t_seconds=None,
-            model=None,
-            system=None,
-            cut=None,
-            append=({"role": "user", "content": pending},),
-            response=tuple(content),
-            stop_reason="tool_use",
-            usage=None,
-            events=(),
-        )
-        driver.play(call, now=float(number))
-        pending = [{"type": "tool_result", "tool_use_id": f"c{number}", "content": found(number)}]
+    """So many calls, each but the first of which shows what the one before it found."""
+    store = SqliteStore(path)
+    results = [found(number) for number in range(ROUNDS - 1)]
+    play_rounds(store, policy, results, system="Scan. " * 900)
     store.close()
