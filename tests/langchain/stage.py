@@ -34,6 +34,18 @@ def act(what: str) -> str:
     return f"did {what}"
 
 
+def scanner(lines):
+    """A tool that finds so many lines in any folder."""
+
+    @tool
+    def scan(path: str) -> str:
+        """Scan a folder."""
+        found = (f"{path}/module_{n}.py:{n}: def handler_{n}(event): ..." for n in range(lines))
+        return "\n".join(found)
+
+    return scan
+
+
 def model_at(url, session, **more):
     return ChatAnthropic(
         model=more.pop("model", MODEL),
@@ -61,6 +73,10 @@ def calling(*calls, say=""):
         for call_id, name, given in calls
     ]
     return Reply(content=blocks)
+
+
+def scanning(number):
+    return calling((f"s{number}", "scan", {"path": f"src/part{number}"}), say="Scanning.")
 
 
 def looking(*ids, say="Let me look."):
@@ -116,6 +132,7 @@ def prove_sound(store, session, exchanges):
     report = verify_session(store, session)
     assert report.findings == ()
     assert report.requests == report.exact == report.derived == len(exchanges)
+    assert most_breakpoints(exchanges) <= 4
 
 
 def records(store, session):

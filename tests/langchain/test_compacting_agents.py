@@ -4,12 +4,10 @@ import json
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from stage import agent_at, ask, calling, config, exchanges_of, logged
+from stage import agent_at, ask, config, exchanges_of, logged, prove_sound, scanner, scanning
 
-from barograph.audit.score import broken_requests, most_breakpoints
-from barograph.audit.verify import verify_session
+from barograph.audit.score import broken_requests
 from barograph.core.events import Compacted, SummaryAsked
 from barograph.core.policy import Policy
 from barograph.simulator import Reply
@@ -17,17 +15,8 @@ from barograph.simulator import Reply
 SMALL = Policy(name="bound-once", window_tokens=24_000)
 ALONE = Policy(name="bound-once", window_tokens=24_000, summary="digest")
 DONE = Reply(content="Done.")
+scan = scanner(160)
 SUMMARY = Reply(content="<summary>Parts 0 to 3 were scanned; nothing odd was found.</summary>")
-
-
-@tool
-def scan(path: str) -> str:
-    """Scan a folder."""
-    return "\n".join(f"{path}/module_{n}.py:{n}: def handler_{n}(event): ..." for n in range(160))
-
-
-def scanning(number):
-    return calling((f"s{number}", "scan", {"path": f"src/part{number}"}), say="Scanning.")
 
 
 def play(simulator, session, store, replies, *, policy=SMALL, says="go", **more):
@@ -38,14 +27,6 @@ def play(simulator, session, store, replies, *, policy=SMALL, says="go", **more)
 
 def events_of(store, session, kind):
     return [event for event in logged(store, session) if isinstance(event, kind)]
-
-
-def sound(store, session, exchanges):
-    report = verify_session(store, session)
-    assert report.findings == ()
-    assert report.exact == report.derived == report.requests == len(exchanges)
-    assert all(each.status == 200 for each in exchanges)
-    assert most_breakpoints(exchanges) <= 4
 
 
 def texts_of(request):
@@ -63,7 +44,7 @@ def test_the_digest_alone_takes_the_place_of_old_rounds(simulator, session, stor
 
     assert answer["messages"][-1].text == "Done."
     exchanges = exchanges_of(simulator, session)
-    sound(store, session, exchanges)
+    prove_sound(store, session, exchanges)
     folds = events_of(store, session, Compacted)
     assert 1 <= len(folds) <= 4
     assert {fold.cause for fold in folds} == {"pressure"}
@@ -78,7 +59,7 @@ def test_a_model_sums_up_in_a_call_of_its_own_that_reads_the_cache(simulator, se
 
     assert [m.text for m in answer["messages"] if isinstance(m, AIMessage)][-1] == "Done."
     exchanges = exchanges_of(simulator, session)
-    sound(store, session, exchanges)
+    prove_sound(store, session, exchanges)
     (asked,) = events_of(store, session, SummaryAsked)
     (fold,) = events_of(store, session, Compacted)
     assert fold.narrated_by
@@ -112,7 +93,7 @@ def test_what_is_no_summary_is_asked_for_once_more_and_then_done_without(
     (fold,) = events_of(store, session, Compacted)
     assert len(fold.failures) == 2
     assert fold.narrated_by is None
-    sound(store, session, exchanges_of(simulator, session))
+    prove_sound(store, session, exchanges_of(simulator, session))
 
 
 def test_a_thread_goes_on_over_turns_and_its_user_words_stay(simulator, session, store):
@@ -122,7 +103,7 @@ def test_a_thread_goes_on_over_turns_and_its_user_words_stay(simulator, session,
         replies = [scanning(3 * n), scanning(3 * n + 1), scanning(3 * n + 2), DONE]
         play(simulator, session, store, replies, policy=ALONE, says=words, checkpointer=saver)
     exchanges = exchanges_of(simulator, session)
-    sound(store, session, exchanges)
+    prove_sound(store, session, exchanges)
     assert len(events_of(store, session, Compacted)) >= 3
     last = "\n".join(texts_of(exchanges[-1].request))
     assert all(words in last for words in said)
@@ -139,7 +120,7 @@ def test_a_rewind_into_what_a_summary_hides_takes_the_history_in_again(simulator
     agent.invoke({"messages": [*kept, HumanMessage("and now?")]}, config(session))
 
     exchanges = exchanges_of(simulator, session)
-    sound(store, session, exchanges)
+    prove_sound(store, session, exchanges)
     shown = json.loads(exchanges[-1].request)["messages"]
     assert [message["role"] for message in shown] == ["user", "assistant", "user"]
     assert fold.parts[0].text not in exchanges[-1].request.decode()

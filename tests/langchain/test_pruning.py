@@ -3,13 +3,23 @@
 import json
 
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from stage import SYSTEM, agent_at, ask, calling, config, exchanges_of, logged, model_at
+from stage import (
+    SYSTEM,
+    agent_at,
+    ask,
+    calling,
+    config,
+    exchanges_of,
+    logged,
+    model_at,
+    prove_sound,
+    scanner,
+    scanning,
+)
 
 from barograph.audit.folds import list_folds
-from barograph.audit.score import broken_requests, most_breakpoints
-from barograph.audit.verify import verify_session
+from barograph.audit.score import broken_requests
 from barograph.core.events import CallPlanned, Pruned
 from barograph.core.policy import Policy
 from barograph.langchain import Barograph
@@ -18,16 +28,7 @@ from barograph.store.originals import read_original
 
 BALANCED = Policy(name="balanced", prune_after_rounds=3)
 DONE = Reply(content="Done.")
-
-
-@tool
-def scan(path: str) -> str:
-    """Scan a folder."""
-    return "\n".join(f"{path}/module_{n}.py:{n}: def handler_{n}(event): ..." for n in range(200))
-
-
-def scanning(number):
-    return calling((f"s{number}", "scan", {"path": f"src/part{number}"}), say="Scanning.")
+scan = scanner(200)
 
 
 def run(simulator, session, store, rounds, policy=BALANCED, **more):
@@ -35,14 +36,6 @@ def run(simulator, session, store, rounds, policy=BALANCED, **more):
     agent = agent_at(simulator.url, session, store, [scan], barograph={"policy": policy}, **more)
     agent.invoke(ask("go"), config(session))
     return exchanges_of(simulator, session)
-
-
-def sound(store, session, exchanges):
-    report = verify_session(store, session)
-    assert report.findings == ()
-    assert report.exact == report.derived == report.requests == len(exchanges)
-    assert all(each.status == 200 for each in exchanges)
-    assert most_breakpoints(exchanges) <= 4
 
 
 def passes_of(store, session):
@@ -61,7 +54,7 @@ def results_of(exchange):
 def test_each_pass_is_one_break_and_nothing_else_breaks(simulator, session, store):
     exchanges = run(simulator, session, store, 30)
 
-    sound(store, session, exchanges)
+    prove_sound(store, session, exchanges)
     passes = passes_of(store, session)
     assert 2 <= len(passes) <= 10
     assert len(broken_requests(exchanges)) == len(passes)
@@ -105,7 +98,7 @@ def test_a_history_that_somebody_brings_along_has_its_age(simulator, session, st
     agent.invoke({"messages": brought}, config(session))
 
     exchanges = exchanges_of(simulator, session)
-    sound(store, session, exchanges)
+    prove_sound(store, session, exchanges)
     (only,) = passes_of(store, session)
     assert (only.cause, len(only.stubs)) == ("cold", 9)
     assert results_of(exchanges[0])[-3:] == whole[-3:]
@@ -135,7 +128,7 @@ def test_the_model_reads_an_original_with_its_tool(simulator, session, store):
 
     (result,) = [m for m in answer["messages"] if getattr(m, "tool_call_id", "") == "r1"]
     assert result.text == "78: src/part0/module_77.py:77: def handler_77(event): ..."
-    sound(store, session, exchanges_of(simulator, session))
+    prove_sound(store, session, exchanges_of(simulator, session))
 
 
 def test_tools_are_the_same_from_the_first_call_on(simulator, session, store):
@@ -161,7 +154,7 @@ def test_a_new_process_goes_on_with_the_same_stubs(simulator, session, store):
         agent.invoke(ask(text), config(session))
 
     exchanges = exchanges_of(simulator, session)
-    sound(store, session, exchanges)
+    prove_sound(store, session, exchanges)
     assert len(broken_requests(exchanges)) == len(passes_of(store, session))
 
 
@@ -180,7 +173,7 @@ def test_a_history_that_is_rewound_after_a_pass_is_shown_anew(simulator, session
     agent.invoke(None, early.config)
 
     assert passes_of(store, session)
-    sound(store, session, exchanges_of(simulator, session))
+    prove_sound(store, session, exchanges_of(simulator, session))
 
 
 def test_thinking_that_is_bound_to_its_prefix_is_never_made_invalid(simulator, session, store):
@@ -213,7 +206,7 @@ def test_thinking_that_is_bound_to_its_prefix_is_never_made_invalid(simulator, s
         agent.invoke(ask(f"turn {turn}"), config(session))
 
     exchanges = exchanges_of(simulator, session)
-    sound(store, session, exchanges)
+    prove_sound(store, session, exchanges)
     passes = passes_of(store, session)
     assert passes
     assert len(broken_requests(exchanges)) == len(passes)
