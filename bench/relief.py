@@ -25,7 +25,7 @@ from barograph.core.policy import Policy
 from barograph.core.prune import Candidate
 from barograph.core.state import State, count_header_chars
 from barograph.providers.anthropic.codec import AnthropicCodec
-from barograph.store import SqliteStore
+from barograph.store import SqliteStore, Store
 
 PRICES: Final = ((1.25, 0.1), (2.0, 0.1), (1.0, 0.1), (1.0, 0.5))
 LEAST_CALLS: Final = 30
@@ -220,10 +220,11 @@ def traces_of(folder: Path) -> Iterator[Trace]:
             replay_file(path, ReplayOptions(mode="direct", rewrites="ignore", store=kept))
             with closing(SqliteStore(kept)) as store:
                 for info in store.sessions():
-                    yield from _threads(store, info.session)
+                    yield from threads_in(store, info.session)
 
 
-def _threads(store: SqliteStore, session: str) -> Iterator[Trace]:
+def threads_in(store: Store, session: str) -> Iterator[Trace]:
+    """Every thread of a session that was played without relief."""
     codec, state = AnthropicCodec(), State()
     sizes: dict[str, list[int]] = {}
     for seq, event in store.read(session):
