@@ -1,27 +1,34 @@
 """Long turns of large results: how many folds they take, and whether each pays.
 
 A turn of many rounds, each with one result, is played through the engine against the simulator in a
-window of 200 000 tokens, and the same turn under a policy that folds only when it must, which needs
-the fewest folds. Rent against rewriting prunes before it must, where that is cheaper: the cost
-beside says so. A warm pass has paid when as many calls followed as its event foretold; one that has
-not is followed by fewer calls than that, or by a pass that was forced.
+window of 200 000 tokens, and the same turn under a policy that folds only when it must. Rent
+against rewriting prunes before it must, where that is cheaper: the cost beside says so. A warm pass
+has paid when as many calls as its event foretold came before the next compaction or the end. Of
+those that have not, some ran for room (`safety` or `forced`).
+
+The second table is about the calls before the first compaction, where pruning alone sufficed: the
+passes that were made, those of the cheapest schedule known afterwards, and the fewest with which
+any schedule keeps to the window, both by the dynamic program of `relief.py`.
 """
 
 import random
 import sys
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from barograph.audit.drivers import Agent, DirectDriver
+from msgspec.structs import replace
+
 from barograph.audit.folds import Fold, list_folds
-from barograph.audit.recorded import RecordedCall
+from barograph.core.model import ModelFacts
 from barograph.core.policy import Policy
 from barograph.providers.anthropic.models import facts_of
-from barograph.simulator import Reply, SimulatedProvider, input_equivalents
+from barograph.simulator import input_equivalents
 from barograph.store import MemoryStore
+from relief import Game, Prices, threads_in
+from rounds import MODEL, SESSION, play_rounds
 
 ROUNDS: Final = 300
 WINDOW_TOKENS: Final = 200_000
-MODEL: Final = "claude-opus-4-8"
+SYSTEM: Final = "Scan. " * 5_000
 SIZES: Final = {"9 kB": (9_000,), "50 kB": (50_000,), "mixed": (500, 2_000, 9_000, 50_000)}
 POLICIES: Final = {
     "balanced": Policy(name="balanced", window_tokens=WINDOW_TOKENS, summary="digest"),
@@ -46,64 +53,77 @@ class Run(NamedTuple):
 
 def main() -> int:
     """Print the table."""
-    print("| results | policy | passes | compactions | refused | cost | warm, paid | not yet |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| results | policy | passes | compactions | refused | cost | paid | for room | others |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    folds = {}
     for name, sizes in SIZES.items():
         runs = {policy: play(sizes, POLICIES[policy]) for policy in POLICIES}
+        folds[name] = runs["balanced"].folds
         least = min(run.cost for run in runs.values())
         for policy, run in runs.items():
             passes = [fold for fold in run.folds if fold.kind == "prune"]
             warm = [fold for fold in passes if fold.break_even_calls is not None]
-            paid = sum(fold.has_paid for fold in warm)
+            unpaid = [fold for fold in warm if not has_paid(fold, run.folds)]
+            for_room = sum(fold.cause in ("safety", "forced") for fold in unpaid)
             print(
                 f"| {name} | {policy} | {len(passes)} | {len(run.folds) - len(passes)} | "
-                f"{run.refused} | {run.cost / least:.3f} | {paid} | {len(warm) - paid} |"
+                f"{run.refused} | {run.cost / least:.3f} | {len(warm) - len(unpaid)} | "
+                f"{for_room} | {len(unpaid) - for_room} |"
             )
+    print("\n| results | calls | passes | of the cheapest | fewest | cost of the fewest |")
+    print("|---|---|---|---|---|---|")
+    for name, sizes in SIZES.items():
+        print_schedules(sizes, name, folds[name])
     return 0
 
 
 def play(sizes: tuple[int, ...], policy: Policy) -> Run:
     """Play the turn."""
-    chance = random.Random(7)  # noqa: S311 - the same turn in every run
-    store, provider = MemoryStore(), SimulatedProvider()
-    replies = [
-        [{"type": "tool_use", "id": f"c{n}", "name": "scan", "input": {"n": n}}]
-        for n in range(ROUNDS)
-    ]
-    provider.play("s", [Reply(content=content) for content in replies])
-    agent = Agent(session="s", account="a", model=MODEL, system="Scan. " * 5_000, tools=())
-    driver = DirectDriver.open(agent, store, provider, policy)
-    pending: list[dict[str, Any]] = [{"type": "text", "text": "Find it."}]
-    for number, content in enumerate(replies):
-        driver.play(call_of(number, pending, content), now=float(number))
-        text = lines(chance, chance.choice(sizes))
-        pending = [{"type": "tool_result", "tool_use_id": f"c{number}", "content": text}]
+    store = MemoryStore()
+    provider = play_rounds(store, policy, results_of(sizes), system=SYSTEM)
     facts = facts_of(MODEL)
     usages = [each.usage for each in provider.exchanges if each.usage is not None]
     return Run(
-        list_folds(store, "s"),
+        list_folds(store, SESSION),
         sum(each.status != 200 for each in provider.exchanges),
         sum(input_equivalents(usage, facts) for usage in usages),
     )
 
 
-def call_of(
-    number: int, pending: list[dict[str, Any]], content: list[dict[str, Any]]
-) -> RecordedCall:
-    """A round as a recording has it."""
-    return RecordedCall(
-        number=number + 1,
-        agent="main",
-        t_seconds=None,
-        model=None,
-        system=None,
-        cut=None,
-        append=({"role": "user", "content": pending},),
-        response=tuple(content),
-        stop_reason="tool_use",
-        usage=None,
-        events=(),
+def has_paid(fold: Fold, folds: list[Fold]) -> bool:
+    """Whether what a pass took off was spared so often before a compaction hid it, or the end."""
+    ends = (one.call for one in folds if one.kind == "compact" and one.seq > fold.seq)
+    end = next(ends, None) or ROUNDS + 1
+    return end - (fold.call or 0) >= (fold.break_even_calls or 0.0)
+
+
+def print_schedules(sizes: tuple[int, ...], name: str, folds: list[Fold]) -> None:
+    """A row of the second table."""
+    calls = next((fold.call for fold in folds if fold.kind == "compact"), None) or ROUNDS + 1
+    before = [fold for fold in folds if fold.kind == "prune" and (fold.call or 0) < calls]
+    store = MemoryStore()
+    play_rounds(store, Policy(name="off"), results_of(sizes), system=SYSTEM, facts=boundless)
+    (trace,) = threads_in(store, SESSION)
+    trace = trace._replace(sizes=trace.sizes[: calls - 1])
+    facts, balanced = facts_of(MODEL), POLICIES["balanced"]
+    prices = Prices(facts.write_5m_ratio, facts.read_ratio)
+    game = Game(trace, prices, balanced.prune_after_rounds, WINDOW_TOKENS)
+    cheapest, fewest = game.best(), game.best(passes_first=True)
+    print(
+        f"| {name} | {calls - 1} | {len(before)} | {cheapest.passes} | {fewest.passes} | "
+        f"{fewest.cost / cheapest.cost:.3f} |"
     )
+
+
+def boundless(model: str) -> ModelFacts:
+    """A model that takes all of it."""
+    return replace(facts_of(model), window_tokens=10**9)
+
+
+def results_of(sizes: tuple[int, ...]) -> list[str]:
+    """What each round finds, the same in every run."""
+    chance = random.Random(7)  # noqa: S311 - the same turn in every run
+    return [lines(chance, chance.choice(sizes)) for _ in range(ROUNDS - 1)]
 
 
 def lines(chance: random.Random, size: int) -> str:

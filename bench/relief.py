@@ -124,22 +124,40 @@ class Game:
 
     def optimum(self) -> float:
         """The least that any schedule of passes costs; infinite where none fits."""
-        costs = {0: 0.0}
+        return self.best().cost
+
+    def best(self, *, passes_first: bool = False) -> "Schedule":
+        """The cheapest schedule, or of those with the fewest passes the cheapest."""
+        order = _by_passes if passes_first else _by_cost
+        known = {0: Schedule(0.0, 0)}
         for call in range(1, len(self.trace.sizes) + 1):
             aged = self.trace.aged(call, self.rounds)
-            now: dict[int, float] = {}
-            for done, paid in costs.items():
-                _offer(now, done, paid + self.keep(call, done))
+            now: dict[int, Schedule] = {}
+            for done, (cost, passes) in known.items():
+                kept = Schedule(cost + self.keep(call, done), passes)
+                now[done] = min(kept, now.get(done, kept), key=order)
                 if aged > done:
-                    _offer(now, aged, paid + self.change(call, done, aged))
-            costs = {done: paid for done, paid in now.items() if self.fits(call, done)}
-            if not costs:
-                return _INFINITE
-        return min(costs.values())
+                    pruned = Schedule(cost + self.change(call, done, aged), passes + 1)
+                    now[aged] = min(pruned, now.get(aged, pruned), key=order)
+            known = {done: one for done, one in now.items() if self.fits(call, done)}
+            if not known:
+                return Schedule(_INFINITE, 0)
+        return min(known.values(), key=order)
 
 
-def _offer(costs: dict[int, float], done: int, paid: float) -> None:
-    costs[done] = min(paid, costs.get(done, _INFINITE))
+class Schedule(NamedTuple):
+    """What a schedule of passes costs, and how many they are."""
+
+    cost: float
+    passes: int
+
+
+def _by_cost(one: Schedule) -> tuple[float, int]:
+    return one.cost, one.passes
+
+
+def _by_passes(one: Schedule) -> tuple[float, int]:
+    return one.passes, one.cost
 
 
 def rent_rule(ratio: float) -> Rule:

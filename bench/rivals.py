@@ -45,7 +45,7 @@ from barograph.core.model import ModelFacts
 from barograph.core.parts import ToolResult
 from barograph.core.policy import Policy
 from barograph.providers.anthropic.models import facts_of
-from barograph.simulator import Reply, SimulatedProvider, Simulator, input_equivalents
+from barograph.simulator import Reply, SimulatedProvider, Simulator, TokenRule, input_equivalents
 from barograph.simulator.exchange import Exchange
 from barograph.store import MemoryStore
 from barograph.store.originals import parts_of, read_original
@@ -55,6 +55,11 @@ LEAST_CALLS: Final = 30
 WINDOW_TOKENS: Final = 200_000
 MODEL: Final = "claude-opus-4-8"
 THINKING_MODEL: Final = "claude-opus-5-5"
+RULE: Final = TokenRule(
+    tokens_per_1000_chars=round(1_000 * TOKENS_PER_CHAR), block_overhead_tokens=0
+)
+"""As `relief.py` counts, so that its optimum is in the same tokens."""
+
 SUMMARIES: Final = "summaries"
 SUMMARY: Final = "The agent read files, ran commands and changed what it was asked to. " * 58
 """About 1 000 tokens: what a summariser answers here."""
@@ -75,6 +80,7 @@ class Run(NamedTuple):
     Attributes:
         cost: in plain input tokens.
         refused: requests that the provider did not take.
+        too_long: of those, the ones that did not fit.
         hidden: of the characters of tool results, how many its last request does not show whole.
         back: of those, how many the model can read again.
         shown: characters of tool results that it had seen by then.
@@ -82,6 +88,7 @@ class Run(NamedTuple):
 
     cost: float
     refused: int
+    too_long: int
     hidden: int
     back: int
     shown: int
@@ -140,21 +147,27 @@ def thinks(thread: Thread) -> bool:
 
 
 def optimum(thread: Thread, window: int) -> float | None:
-    """The least that any schedule of passes costs, in tokens; None where none fits."""
+    """The least that any schedule of passes costs; None where none fits.
+
+    It is found in characters, and scaled by what the thread costs when it only grows, here and
+    there.
+    """
     store = MemoryStore()
-    by_policy(Policy(name="off"), thread, 10 * WINDOW_TOKENS, store)
-    facts = facts_of(thread.agent.model)
+    grown = by_policy(Policy(name="off"), thread, 10**9, store)
+    facts, rounds = facts_of(thread.agent.model), Policy().prune_after_rounds
     prices = Prices(facts.write_5m_ratio, facts.read_ratio)
     (trace,) = threads_in(store, thread.agent.session)
-    best = Game(trace, prices, Policy().prune_after_rounds, window).optimum()
-    return None if best == float("inf") else best * TOKENS_PER_CHAR
+    best = Game(trace, prices, rounds, window).best().cost
+    if best == float("inf"):
+        return None
+    return best * grown.cost / Game(trace, prices, rounds, 10**9).play(lambda _game, _call: False)
 
 
 def print_table(title: str, threads: dict[Thread, float | None], window: int) -> None:
     """A row for each rule: mean and worst, over the optimum or, where there is none, `balanced`."""
     print(f"\n{title}: {len(threads)} threads, {sum(len(t.track.calls) for t in threads)} calls")
-    print("| rule | cost | worst | threads refused | requests refused | hidden | back |")
-    print("|---|---|---|---|---|---|---|", flush=True)
+    print("| rule | cost | worst | threads refused | refused | too long | hidden | back |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
     base: dict[Thread, float] = {one: best for one, best in threads.items() if best}
     for name, rule in RULES.items():
         runs = {one: rule(one, window) for one in threads}
@@ -168,6 +181,7 @@ def print_table(title: str, threads: dict[Thread, float | None], window: int) ->
             else f"| {name} | | | ",
             f"{sum(bool(run.refused) for run in runs.values())} | "
             f"{sum(run.refused for run in runs.values())} | "
+            f"{sum(run.too_long for run in runs.values())} | "
             f"{hidden / (sum(run.shown for run in runs.values()) or 1):.0%} | {back} |",
             sep="",
             flush=True,
@@ -177,7 +191,7 @@ def print_table(title: str, threads: dict[Thread, float | None], window: int) ->
 def by_policy(policy: Policy, thread: Thread, window: int, store: MemoryStore | None = None) -> Run:
     """Through our engine."""
     store = store or MemoryStore()
-    provider = SimulatedProvider(facts=partial(_facts, window))
+    provider = SimulatedProvider(rule=RULE, facts=partial(_facts, window))
     policy = replace(policy, window_tokens=window, summary="digest")
     driver = DirectDriver.open(thread.agent, store, provider, policy)
     _play(thread, driver, provider)
@@ -186,7 +200,7 @@ def by_policy(policy: Policy, thread: Thread, window: int, store: MemoryStore | 
 
 def by_langchain(stock: Callable[[str, int], "Stock"], thread: Thread, window: int) -> Run:
     """Through the stock client and a stock middleware."""
-    with Simulator(facts=partial(_facts, window)) as simulator:
+    with Simulator(rule=RULE, facts=partial(_facts, window)) as simulator:
         simulator.provider.play(SUMMARIES, lambda _request, _index: Reply(content=SUMMARY))
         clock, middleware = Clock(), stock(simulator.url, window)
         driver = LangChainDriver(
@@ -298,6 +312,7 @@ def _run(thread: Thread, exchanges: Sequence[Exchange], originals: dict[str, str
     return Run(
         cost,
         sum(each.status != _OK for each in exchanges),
+        sum(each.status != _OK and b"too long" in each.response for each in exchanges),
         sum(map(len, hidden.values())),
         sum(len(text) for call, text in hidden.items() if originals.get(call) == text),
         sum(map(len, recorded.values())),
