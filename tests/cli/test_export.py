@@ -148,7 +148,9 @@ def test_raw_lines_give_back_every_event_without_a_loss(run, recorded):
     logged = list(store.read("refactor-billing"))
     store.close()
 
-    assert [(line.pop("seq"), msgspec.convert(line, Event)) for line in lines] == logged
+    assert [(line["seq"], msgspec.convert(line, Event)) for line in lines] == logged
+    for line, (_, event) in zip(lines, logged, strict=True):
+        assert set(line) == {"seq", "type", *event.__struct_fields__}
 
 
 def test_without_a_format_it_is_a_transcript(run):

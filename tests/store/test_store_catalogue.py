@@ -1,5 +1,6 @@
 """Every event type of every past schema can be read, and the present form has not moved."""
 
+import msgspec
 import pytest
 from golden import FIXTURES, encode, examples, load, path_of
 from vocabulary import EVENT_TYPES, tag_of
@@ -25,6 +26,19 @@ def test_every_event_type_has_a_fixture_of_the_present_schema():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_event_is_stored_in_the_bytes_of_its_fixture(name):
     assert path_of(name).read_bytes() == encode(EXAMPLES[name])
+
+
+def test_a_default_which_is_not_stored_is_nothing_and_so_never_changes():
+    """Another default would give another meaning to every event that was stored without it."""
+    told = {
+        (tag_of(kind), name, repr(default))
+        for kind in EVENT_TYPES
+        for name, default in zip(
+            reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False
+        )
+        if default is not msgspec.NODEFAULT and default not in {None, (), "", 0}
+    }
+    assert told == {("summary_asked", "cause", "'pressure'")}
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}-{path.stem}")

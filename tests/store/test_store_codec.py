@@ -6,7 +6,7 @@ from vocabulary import LARGE_CHARS, example, message, turn
 
 from barograph.core.canonical import hash_body
 from barograph.core.errors import LogCorrupt, SchemaTooNew
-from barograph.core.events import HeaderSet, Nudged, ToolBegan, ToolEnded, TurnBegan
+from barograph.core.events import HeaderSet, MessageSeen, Nudged, ToolBegan, ToolEnded, TurnBegan
 from barograph.core.parts import encode_parts
 from barograph.store import codec
 from barograph.store.codec import EXTERNAL_BYTES, Record, decode_record, encode_events
@@ -27,6 +27,18 @@ def test_a_field_becomes_a_body_from_the_limit_on():
     assert below.record.refs == below.bodies == {}
     assert list(at.record.refs) == ["parts"]
     assert len(at.record.data) < EXTERNAL_BYTES
+
+
+def test_a_field_with_nothing_in_it_is_not_stored_and_one_that_was_is_read():
+    event = MessageSeen(at=1.0, path="main", role="tool", origin="tool", same_as=7)
+    [one] = encode(event)
+    stored = (
+        b'{"type":"message_seen","at":1.0,"path":"main","role":"tool","origin":"tool","same_as":7'
+    )
+    assert one.record.data == stored + b"}"
+    nothing = b',"native_id":null,"parts":[],"original":[],"original_in":null,"known_by":null}'
+    for data in (stored + b"}", stored + nothing):
+        assert decode_record("s", 1, Record(1, data, {}), None) == event
 
 
 def test_a_body_is_the_fields_json_under_its_content_hash():
@@ -147,10 +159,9 @@ def test_a_field_that_was_kept_as_a_body_can_be_upgraded_too(monkeypatch):
     """As if schema 1 had called the parts of a message `content`."""
     event = message("x" * EXTERNAL_BYTES)
     [one] = encode(event)
-    data = one.record.data.replace(b'"parts":', b'"content":')
-    old = Record(1, data, {"content": one.record.refs["parts"]})
+    old = Record(1, one.record.data, {"content": one.record.refs["parts"]})
     monkeypatch.setattr(codec, "SCHEMA", 2)
-    monkeypatch.setitem(codec.UPGRADES, 1, lambda e: {**e, "parts": e.pop("content")})
+    monkeypatch.setitem(codec.UPGRADES, 1, lambda e: {**e, "parts": e.pop("content", ())})
     assert decode_record("s", 1, old, one.bodies.get) == event
     assert decode_record("s", 1, old, None).parts == ()
     with pytest.raises(LogCorrupt, match="is missing") as caught:

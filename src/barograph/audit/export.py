@@ -161,7 +161,16 @@ def _head(session: str, rules: Sequence[Rule]) -> dict[str, Any]:
 
 def _events(store: Store, session: str, rules: Sequence[Rule]) -> Iterator[dict[str, Any]]:
     for seq, event in store.read(session):
-        yield {"seq": seq, **mask_values(msgspec.to_builtins(event), rules)}
+        yield {"seq": seq, **mask_values(_spelled_out(event), rules)}
+
+
+def _spelled_out(value: object) -> Any:
+    """A value as JSON has it, with every field: who reads an export need not know the defaults."""
+    if isinstance(value, msgspec.Struct):
+        tag = value.__struct_config__.tag
+        fields = {name: _spelled_out(getattr(value, name)) for name in value.__struct_fields__}
+        return fields if tag is None else {"type": tag, **fields}
+    return [_spelled_out(one) for one in value] if isinstance(value, tuple) else value
 
 
 def _json(value: object) -> bytes:

@@ -13,6 +13,9 @@ keep the fold simple.
 
 Fields named in `BODIES` may be large: stores keep them by content hash, once per session.
 
+A field that holds its default is not stored: most events have nothing to say in most of theirs.
+So the default of a field never changes, and a reader takes one that is spelled out too.
+
 **Versions.** `SCHEMA` is one integer for the whole vocabulary. A log of a newer schema is refused;
 an older one is upgraded while it is read and never rewritten. An event of an unknown type is
 refused too: skipping it could change a surface.
@@ -76,7 +79,7 @@ class Usage(Struct, frozen=True, kw_only=True):
         return self.read_tokens + self.write_tokens + self.uncached_tokens
 
 
-class _Event(Struct, frozen=True, kw_only=True):
+class _Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Common to all: `at` is the time in seconds since the epoch, given by the adapter."""
 
     BODIES: ClassVar[tuple[str, ...]] = ()
@@ -385,8 +388,8 @@ class RequestSent(_Event, frozen=True, kw_only=True, tag="request_sent"):
     renderer: str
     order: tuple[str, ...]
     messages: int
-    deviations: tuple[Deviation, ...]
-    mismatches: tuple[str, ...]
+    deviations: tuple[Deviation, ...] = ()
+    mismatches: tuple[str, ...] = ()
     body_hash: str
     body_bytes: int
     observed: bool

@@ -69,8 +69,8 @@ def _body_fields(kind: type) -> dict[str, _BodyField]:
 _FIELDS: Final = {kind: _body_fields(kind) for kind in get_args(Event)}
 UPGRADES: Final[dict[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {}
 """By schema, what makes an event of it one of the next, as JSON, with the fields that are kept as
-bodies in their place (empty for a reader that wants none). Applied on reading; what is stored stays
-as it was written."""
+bodies in their place (not there for a reader that wants none). A field that holds its default may
+not be there either. Applied on reading; what is stored stays as it was written."""
 
 _encoder: Final = msgspec.json.Encoder()
 _decoder: Final[msgspec.json.Decoder[Event]] = msgspec.json.Decoder(Event)
