@@ -105,6 +105,34 @@ class TestStoreContract:
         store.append("s", [turn(2)], after=1)
         assert [logged.seq for logged in reader] == [1]
 
+    @pytest.mark.parametrize("seen", [1, 60, 63, 64, 65, 100])
+    def test_a_reader_goes_on_as_before_while_its_log_grows_by_far(self, store, seen):
+        for number in range(1, seen + 1):
+            store.append("s", [turn(number)], after=number - 1)
+        untouched, begun = store.read("s"), store.read("s")
+        first = next(begun)
+        for number in range(seen + 1, 200):
+            store.append("s", [turn(number)], after=number - 1)
+        expected = [(number, turn(number)) for number in range(1, seen + 1)]
+        assert list(untouched) == [first, *begun] == expected
+
+    def test_a_reader_is_given_each_event_once_while_a_writer_appends_after_each(self, store):
+        store.append("s", [turn(number) for number in range(1, 151)], after=0)
+        told = []
+        for last, logged in enumerate(store.read("s", after=5), start=150):
+            told.append(logged.seq)
+            store.append("s", [turn(last + 1)], after=last)
+        assert told == list(range(6, 151))
+
+    def test_a_log_that_grew_by_far_can_be_set_aside_and_deleted_whole(self, store):
+        for number in range(1, 151):
+            store.append("s", [turn(number)], after=number - 1)
+        aside = store.set_aside("s")
+        assert [event.turn for _, event in store.read(aside)] == list(range(1, 151))
+        store.delete(aside)
+        assert store.append("s", [turn(7)], after=0) == 1
+        assert list(store.read("s")) == [(1, turn(7))]
+
     def test_a_reader_that_stops_half_way_stops_nobody(self, store):
         store.append("s", [message("x" * LARGE_CHARS) for _ in range(600)], after=0)
         reader = store.read("s")

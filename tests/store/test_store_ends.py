@@ -52,7 +52,7 @@ def test_a_session_that_was_set_aside_gets_no_more_events(sqlite, other):
 
 def test_a_number_that_was_never_committed_may_be_anothers(sqlite, other, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("barograph.store.sqlite._insert_bodies", lambda *_: 1 / 0)
+        patch.setattr("barograph.store.sqlite.insert_bodies", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             sqlite.append("s", [turn(1)], after=0)
     other.append("t", [turn(2)], after=0)

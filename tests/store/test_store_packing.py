@@ -25,14 +25,14 @@ def encode(events: Sequence[object]):
 @given(appended=st.lists(events(), max_size=5))
 def test_the_records_of_an_append_come_back_from_its_rows(appended):
     encoded = encode(appended)
-    rows = pack_events(encoded)
+    rows = pack_events(encoded, after=0)
     assert [one.record for one in encoded] == [
         record for row in rows for record in unpack_events(row)
     ]
 
 
 def test_a_row_holds_no_more_than_its_limit():
-    rows = pack_events(encode([turn(number) for number in range(2 * ROW_EVENTS + 1)]))
+    rows = pack_events(encode([turn(number) for number in range(2 * ROW_EVENTS + 1)]), after=0)
     assert [row.events for row in rows] == [ROW_EVENTS, ROW_EVENTS, 1]
 
 
@@ -42,11 +42,11 @@ def test_what_compression_would_make_longer_is_stored_as_it_is():
     [body] = pack_bodies([Encoded(record, {"b2:" + "0" * 64: noise})])
     assert (body.zstd, body.data) == (False, noise)
     assert unpack_body(zstd=body.zstd, data=body.data) == noise
-    [row] = pack_events([Encoded(Record(1, b"0", {}), {})])
+    [row] = pack_events([Encoded(Record(1, b"0", {}), {})], after=0)
     assert (row.dictionary, row.data) == (0, b"[0]")
 
 
 def test_a_row_of_another_dictionary_is_refused():
-    [row] = pack_events(encode([message("x")]))
+    [row] = pack_events(encode([message("x")]), after=0)
     with pytest.raises(ValueError, match="no dictionary 2"):
         unpack_events(row._replace(dictionary=2))

@@ -1,11 +1,17 @@
 """How events, bodies and their hashes are laid out in a database: compressed, and in few bytes.
 
-Events that are appended together are one row. Each is a few hundred bytes of JSON that is much like
-the one before, so a row is compressed as a whole, with a dictionary of what events have in common.
-The dictionary is part of the layout: without the very same bytes no row could be read.
+Each event is a few hundred bytes of JSON that is much like the one before, so a row of several is
+compressed as a whole, with a dictionary of what events have in common. The dictionary is part of
+the layout: without the very same bytes no row could be read.
+
+A log is laid out in *blocks* of as many events as a row may hold. Events that are appended together
+are one row, cut where a block ends. Whoever writes the last event of a block makes all its rows
+one, which halves their size. When to do so is known from the numbers of the events alone: no writer
+has to remember anything, and no event is changed.
 """
 
 import threading
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,7 +22,10 @@ from barograph.core.canonical import PREFIX
 from barograph.store.codec import Encoded, Record
 
 ROW_EVENTS: Final = 64
-"""A row holds no more events than this, so that a reader of one of them does little in vain."""
+"""A row holds no more events than this, so that a reader of one of them does little in vain.
+
+A block has as many: block k ends with event k times this.
+"""
 
 DICTIONARY: Final = 1
 """Number of the dictionary that rows are written with, and the only one so far."""
@@ -73,13 +82,35 @@ class _Contexts(threading.local):
 _contexts: Final = _Contexts()
 
 
-def pack_events(encoded: list[Encoded]) -> list[PackedEvents]:
-    """These events as rows, in their order."""
+def pack_events(encoded: list[Encoded], *, after: int) -> list[PackedEvents]:
+    """Events that follow seq `after` as rows, in their order, none in two blocks."""
     records = [one.record for one in encoded]
-    return [
-        _pack_row(records[start : start + ROW_EVENTS])
-        for start in range(0, len(records), ROW_EVENTS)
-    ]
+    cuts = [0, *range(-after % ROW_EVENTS or ROW_EVENTS, len(records), ROW_EVENTS), len(records)]
+    return [_pack_row(records[start:stop]) for start, stop in pairwise(cuts) if start < stop]
+
+
+def join_rows(rows: list[PackedEvents]) -> PackedEvents | None:
+    """All events of these rows in one; None where they are better left as they are.
+
+    That is where one of them is damaged, which is for readers to say, or of another schema.
+    """
+    try:
+        records = [record for row in rows for record in unpack_events(row)]
+    except (ValueError, RecursionError):
+        return None
+    if len({record.schema for record in records}) != 1:
+        return None
+    return _pack_row(records)
+
+
+def block_start(seq: int) -> int:
+    """The seq after which the block of the event that follows `seq` begins."""
+    return seq - seq % ROW_EVENTS
+
+
+def block_stop(seq: int) -> int:
+    """The last seq of the block of an event."""
+    return seq + -seq % ROW_EVENTS
 
 
 def unpack_events(packed: PackedEvents) -> list[Record]:

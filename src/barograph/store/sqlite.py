@@ -20,8 +20,8 @@ from barograph.store.ends import FIND, Ends
 from barograph.store.fulltext import forget_namespace, rename_namespace
 from barograph.store.lease import Lease
 from barograph.store.packing import (
-    PackedBody,
     PackedEvents,
+    block_stop,
     pack_bodies,
     pack_events,
     pack_hash,
@@ -37,16 +37,10 @@ from barograph.store.refusals import (
     undecodable,
     unknown_session,
 )
+from barograph.store.rows import READ_EVENTS, insert_bodies, insert_events
 from barograph.store.search import SearchIndex, archive_of
 
 _BATCH_ROWS: Final = 64
-# The casts undo what an edit by hand may do to a type, so that its bytes can be judged.
-_READ_EVENTS: Final = (
-    "SELECT id, CAST(count AS INTEGER), CAST(schema AS INTEGER), CAST(dictionary AS INTEGER),"
-    " CAST(data AS BLOB), CAST(refs AS BLOB) FROM events"
-    " WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
-)
-_INSERT_EVENTS: Final = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"
 _READ_BODY: Final = (
     "SELECT CAST(zstd AS INTEGER), CAST(data AS BLOB) FROM bodies WHERE session = ? AND hash = ?"
 )
@@ -102,12 +96,12 @@ class SqliteStore:
         check_session_id(session)
         # All work that needs no lock comes before the transaction: it keeps other writers out.
         encoded = encode_events(session, events, after=after)
-        rows, bodies = pack_events(encoded), pack_bodies(encoded)
+        rows, bodies = pack_events(encoded, after=after), pack_bodies(encoded)
         with self._transaction() as connection:
             number = self._ends.advance(connection, session, events, after=after, lease=lease)
             if encoded:
-                _insert_events(connection, (number << SEQ_BITS) + after, rows)
-                _insert_bodies(connection, number, bodies)
+                insert_events(connection, number << SEQ_BITS, after, rows)
+                insert_bodies(connection, number, bodies)
         return after + len(encoded)
 
     def read(self, session: str, *, after: int = 0, bodies: bool = True) -> Iterator[Logged]:
@@ -189,12 +183,11 @@ class SqliteStore:
         self, session: str, number: int, after: int, last: int, *, bodies: bool
     ) -> Iterator[Logged]:
         base = number << SEQ_BITS
+        # By the time it is read, the last event may be in a row with later ones of its block.
+        stop = base + block_stop(last)
         seq = after
         while seq < last:
-            rows = self._fetch_all(
-                _READ_EVENTS,
-                (base + seq, base + last, _BATCH_ROWS),
-            )
+            rows = self._fetch_all(READ_EVENTS, (base + seq, stop, _BATCH_ROWS))
             if not rows:
                 raise self._missing(session, number, seq + 1, None)
             for key, *columns in rows:
@@ -206,7 +199,7 @@ class SqliteStore:
                     records = unpack_events(packed)
                 except (ValueError, RecursionError) as error:
                     raise undecodable(session, seq + 1, error) from error
-                for record in records[seq + 1 - first :]:
+                for record in records[seq + 1 - first : last + 1 - first]:
                     seq += 1
                     yield Logged(seq, self._decode(session, number, seq, record, bodies=bodies))
 
@@ -292,18 +285,3 @@ def _check_settings(path: str | Path, synchronous: str, busy_timeout_seconds: fl
     else:
         return
     raise UsageError(what, next_step=next_step)
-
-
-def _insert_events(connection: sqlite3.Connection, key: int, rows: list[PackedEvents]) -> None:
-    for row in rows:
-        key += row.events
-        connection.execute(_INSERT_EVENTS, (key, *row))
-
-
-def _insert_bodies(connection: sqlite3.Connection, number: int, bodies: list[PackedBody]) -> None:
-    # A body that the session already holds is not stored again: its hash is its key.
-    if bodies:
-        connection.executemany(
-            "INSERT OR IGNORE INTO bodies VALUES (?, ?, ?, ?)",
-            [(number, *body) for body in bodies],
-        )
