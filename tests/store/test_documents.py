@@ -40,7 +40,9 @@ def entry(store, name):
 
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=4000))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(
+    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30
+)
 def test_no_added_text_is_lost(new_store, text):
     store = new_store()
     text += "\n\nend" * 700
@@ -203,7 +205,9 @@ VERSIONS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60
+)
 @given(VERSIONS)
 def test_what_was_added_last_stands_unless_something_else_replaced_it(new_store, steps):
     store = new_store()
@@ -238,7 +242,9 @@ SAYINGS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60
+)
 @given(SAYINGS)
 def test_invariant_11_trust_of_a_text_never_rises(new_store, steps):
     store, lowest = new_store(), {}
@@ -277,7 +283,9 @@ SCOPED = st.lists(
 )  # fmt: skip
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60
+)
 @given(
     SCOPED,
     st.sampled_from(TRUSTS),
