@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 from unittest.mock import patch
@@ -149,11 +149,18 @@ class _Same:
         return data
 
 
+class _Without(packing._Contexts):  # noqa: SLF001 - no switch of the product turns them off
+    """In the place of the contexts, which each thread has its own of: some compress nothing."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        for name in names:
+            setattr(self, name, _Same())
+
+
 @contextmanager
 def _without(*compressors: str) -> Iterator[None]:
-    with ExitStack() as stack:
-        for name in compressors:
-            stack.enter_context(patch.object(packing._contexts, name, _Same()))  # noqa: SLF001 - no switch of the product turns them off
+    with patch.object(packing, "_contexts", _Without(compressors)):
         yield
 
 
