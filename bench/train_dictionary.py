@@ -44,8 +44,11 @@ def _varied(event: dict[str, Any], chance: random.Random) -> dict[str, Any]:
     if "path" in event:
         event["path"] = chance.choice(_PATHS)
     event["at"] = round(event["at"] + chance.random() * 1e8, chance.choice((0, 3, 6)))
-    if event.get("native_id", "") is None and chance.random() < 0.5:
-        event["native_id"] = f"{chance.choice(('lc_run--', 'msg_', ''))}{_token(chance)}"
+    if event["type"] == "message_seen" and chance.random() < 0.5:
+        native_id = f"{chance.choice(('lc_run--', 'msg_', ''))}{_token(chance)}"
+        place = list(event).index("origin") + 1
+        fields = list(event.items())
+        event = dict([*fields[:place], ("native_id", native_id), *fields[place:]])
     if event.get("provider_id"):
         event["provider_id"] = f"msg_01{_token(chance)}"
     if "call_id" in event:

@@ -85,8 +85,11 @@ _contexts: Final = _Contexts()
 def pack_events(encoded: list[Encoded], *, after: int) -> list[PackedEvents]:
     """Events that follow seq `after` as rows, in their order, none in two blocks."""
     records = [one.record for one in encoded]
-    cuts = [0, *range(-after % ROW_EVENTS or ROW_EVENTS, len(records), ROW_EVENTS), len(records)]
-    return [_pack_row(records[start:stop]) for start, stop in pairwise(cuts) if start < stop]
+    cut = -after % ROW_EVENTS or ROW_EVENTS
+    if len(records) <= cut:
+        return [_pack_row(records)] if records else []
+    cuts = [0, *range(cut, len(records), ROW_EVENTS), len(records)]
+    return [_pack_row(records[start:stop]) for start, stop in pairwise(cuts)]
 
 
 def join_rows(rows: list[PackedEvents]) -> PackedEvents | None:
@@ -94,13 +97,19 @@ def join_rows(rows: list[PackedEvents]) -> PackedEvents | None:
 
     That is where one of them is damaged, which is for readers to say, or of another schema.
     """
+    if len({row.schema for row in rows}) != 1:
+        return None
+    events = sum([row.events for row in rows])
     try:
-        records = [record for row in rows for record in unpack_events(row)]
+        plain = b"[%b]" % b",".join([_decompress_row(row)[1:-1] for row in rows])
+        if len(_split.decode(plain)) != events:
+            return None
+        refs = None
+        if any([row.refs for row in rows]):  # noqa: C419 - quicker than a generator
+            refs = msgspec.msgpack.encode([one for row in rows for one in _refs_of(row)])
     except (ValueError, RecursionError):
         return None
-    if len({record.schema for record in records}) != 1:
-        return None
-    return _pack_row(records)
+    return _compress_row(events, rows[0].schema, plain, refs)
 
 
 def block_start(seq: int) -> int:
@@ -120,8 +129,8 @@ def unpack_events(packed: PackedEvents) -> list[Record]:
         ValueError: this is not what `pack_events` made.
     """
     datas = _split.decode(_decompress_row(packed))
-    refs = [{}] * packed.events if packed.refs is None else _refs_decoder.decode(packed.refs)
-    if not len(datas) == len(refs) == packed.events:
+    refs = _refs_of(packed)
+    if len(datas) != packed.events:
         raise ValueError(f"{len(datas)} events are in a row of {packed.events}")
     return [
         Record(packed.schema, bytes(data), {name: _unpack_hash(ref) for name, ref in one.items()})
@@ -171,10 +180,23 @@ def _pack_row(records: list[Record]) -> PackedEvents:
                 for record in records
             ]
         )
+    return _compress_row(len(records), records[0].schema, plain, refs)
+
+
+def _compress_row(events: int, schema: int, plain: bytes, refs: bytes | None) -> PackedEvents:
     frame = _contexts.event_compressor.compress(plain)
     if len(frame) < len(plain):
-        return PackedEvents(len(records), records[0].schema, DICTIONARY, frame, refs)
-    return PackedEvents(len(records), records[0].schema, 0, plain, refs)
+        return PackedEvents(events, schema, DICTIONARY, frame, refs)
+    return PackedEvents(events, schema, 0, plain, refs)
+
+
+def _refs_of(packed: PackedEvents) -> list[dict[str, bytes]]:
+    if packed.refs is None:
+        return [{}] * packed.events
+    refs = _refs_decoder.decode(packed.refs)
+    if len(refs) != packed.events:
+        raise ValueError(f"references of {len(refs)} events are in a row of {packed.events}")
+    return refs
 
 
 def _decompress_row(packed: PackedEvents) -> bytes:
