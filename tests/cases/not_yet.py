@@ -49,8 +49,8 @@ NOT_YET = (
     ),
     Capability(
         "frame",
-        "volatile context has no place of its own",
-        "barograph.frame",
+        "volatile context is composed; what shows it to a case is not written",
+        "",
         touches=_words("input:volatile_sources:changing"),
         properties=_words("source_read_count"),
         clouds=_words("text_present text_absent"),

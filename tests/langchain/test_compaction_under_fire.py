@@ -7,7 +7,15 @@ from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import BaseModel
-from stage import agent_at, ask, calling, config, exchanges_of, model_at
+from stage import (
+    agent_at,
+    ask,
+    calling,
+    config,
+    exchanges_of,
+    model_at,
+    prove_sound,
+)
 from test_compacting_agents import (
     ALONE,
     DONE,
@@ -17,7 +25,6 @@ from test_compacting_agents import (
     play,
     scan,
     scanning,
-    sound,
     texts_of,
 )
 
@@ -63,7 +70,7 @@ def test_the_user_s_stream_has_the_answer_and_not_a_word_of_the_summary(simulato
     said = told(agent.stream(ask("go"), config(session), stream_mode="messages"))
     assert said == "Scanning." * 5 + "Done."
     assert fold_of(store, session).narrated_by
-    sound(store, session, exchanges_of(simulator, session))
+    prove_sound(store, session, exchanges_of(simulator, session))
 
 
 def test_the_archive_holds_what_will_go_before_a_model_is_asked_about_it(simulator, session, store):
@@ -89,7 +96,7 @@ def test_the_same_holds_for_async_agents(simulator, session, store, loop):
 
     assert loop.run(stream()) == "Scanning." * 5 + "Done."
     assert fold_of(store, session).narrated_by
-    sound(store, session, exchanges_of(simulator, session))
+    prove_sound(store, session, exchanges_of(simulator, session))
 
 
 @pytest.mark.parametrize("strategy", [ToolStrategy, ProviderStrategy])
@@ -105,7 +112,7 @@ def test_an_agent_whose_answers_have_a_form_is_summed_up_in_plain_text(
     assert fold_of(store, session).failures == ()
     exchanges = exchanges_of(simulator, session)
     assert "tool_choice" not in json.loads(exchanges[5].request)
-    sound(store, session, exchanges)
+    prove_sound(store, session, exchanges)
 
 
 def test_a_summary_that_the_bookkeeping_lost_is_not_the_agent_s_answer(
@@ -167,7 +174,7 @@ def test_who_is_killed_while_a_summary_is_written_asks_for_it_again(
     assert answer["messages"][-1].text == "Done."
     assert fold_of(store, session).narrated_by
     assert len(events_of(store, session, SummaryAsked)) == 2
-    sound(store, session, exchanges_of(simulator, session))
+    prove_sound(store, session, exchanges_of(simulator, session))
 
 
 def test_an_edit_of_the_request_right_behind_a_fold_keeps_what_the_fold_stands_for(
@@ -190,7 +197,7 @@ def test_an_edit_of_the_request_right_behind_a_fold_keeps_what_the_fold_stands_f
     *before, last = texts_of(exchanges[-1].request)
     assert last == "THIRD"
     assert "FIRST" in "\n".join(before)
-    sound(store, session, exchanges)
+    prove_sound(store, session, exchanges)
 
 
 @pytest.mark.parametrize("policy", [SMALL, ALONE], ids=["by-a-model", "by-the-log"])
@@ -207,7 +214,7 @@ def test_thinking_that_is_bound_to_what_a_fold_hides_goes_with_it(
         answer = agent.invoke(ask(f"turn {turn}"), config(session))
         assert answer["messages"][-1].text == "Done."
     assert any(fold.stubs for fold in events_of(store, session, Compacted))
-    sound(store, session, exchanges_of(simulator, session))
+    prove_sound(store, session, exchanges_of(simulator, session))
 
 
 def thinking(number):

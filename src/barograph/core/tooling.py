@@ -7,14 +7,13 @@ The keys of a schema are an object's, so a server may spell them in any order. W
 says how a schema was sent before, the alphabet decides.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from barograph.core.canonical import digest
+from barograph.core.canonical import digest, parse_json
 
 SEARCH: Final = "search_tools"
 """Name of the tool that finds tools which are not offered yet."""
@@ -35,10 +34,12 @@ _VALUES: Final = frozenset({"enum", "const", "default", "examples"})
 
 
 def tool_names(tools: str) -> tuple[str, ...]:
-    """Names of the tools in a JSON array of definitions."""
-    return tuple(
-        str(tool.get("name") or tool.get("type") or "") for tool in json.loads(tools or "[]")
-    )
+    """Names of the tools in a JSON array of definitions; none where it is no such array."""
+    definitions = parse_json(tools or "[]")
+    if not isinstance(definitions, list):
+        return ()
+    named = (tool for tool in definitions if isinstance(tool, dict))
+    return tuple(str(tool.get("name") or tool.get("type") or "") for tool in named)
 
 
 def in_place(names: Iterable[str], *, known: Sequence[str], first: Sequence[str]) -> dict[str, int]:
