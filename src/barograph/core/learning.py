@@ -200,9 +200,9 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
         case CallFailed():
             return replace(path, phase="idle")
         case Nudged() if event.tools:
-            return replace(path, told=path.told.union(event.tools))
+            return replace(path, told=_joined(path.told, event.tools))
         case ToolsLoaded():
-            loaded, told = path.loaded.union(event.names), path.told.union(event.names)
+            loaded, told = _joined(path.loaded, event.names), _joined(path.told, event.names)
             return replace(path, loaded=loaded, told=told)
         case HandedBack():
             return replace(path, phase="idle", answer=Source(seq, event.parts))
@@ -218,8 +218,13 @@ def _offered(path: PathState, event: HeaderSet) -> PathState:
     """With the names that are new behind those that were offered before."""
     if "tools" not in event.changed:
         return path
-    tools = tuple(dict.fromkeys((*path.tools, *tool_names(event.tools))))
-    return replace(path, tools=tools, told=path.told or frozenset(tools))
+    tools = _joined(path.tools, tool_names(event.tools))
+    return replace(path, tools=tools, told=path.told or tools)
+
+
+def _joined(names: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    """All names once, in the order in which they came: a set has another in each process."""
+    return tuple(dict.fromkeys((*names, *new)))
 
 
 def _seen(

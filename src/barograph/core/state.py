@@ -119,8 +119,8 @@ class PathState(Struct, frozen=True):
     settled: int = 0
     header_chars: int = 0
     tools: tuple[str, ...] = ()
-    loaded: frozenset[str] = frozenset()
-    told: frozenset[str] = frozenset()
+    loaded: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
     marks: Mapping[int, Mapping[int, Ttl]] = {}
 
 

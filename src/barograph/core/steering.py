@@ -87,7 +87,7 @@ def _untold_tools(work: Work, given: CallWanted) -> tuple[str, ...]:
     path, header = work.state.path(given.path), work.state.surface(given.path).header
     if header is None:
         return ()
-    if header.tools == given.header.tools and path.told.issuperset(path.tools):
+    if header.tools == given.header.tools and set(path.told).issuperset(path.tools):
         return ()
     return tuple(name for name in tool_names(given.header.tools) if name not in path.told)
 

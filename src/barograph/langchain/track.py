@@ -326,7 +326,7 @@ class Track:
         # what the provider runs itself is no tool of LangChain, and is always offered
         later = [tool for tool in given if isinstance(tool, BaseTool) and tool.name not in always]
         self._deferred = [ToolCard(tool.name, tool.description) for tool in later]
-        kept_back = frozenset(tool.name for tool in later) - found
+        kept_back = frozenset(tool.name for tool in later).difference(found)
         return [tool for tool in given if name_of(tool) not in kept_back], kept_back
 
     def _known_tools(self, given: Sequence[Any]) -> tuple[str, ...]:
