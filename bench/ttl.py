@@ -6,7 +6,7 @@ over the least that any choice of the tail's lifetime, call by call, would have 
 that was to come. It is found by dynamic programming over the place of the last long entry.
 
 `--doubtful` makes the provider let a long entry die with a short prefix, which its documentation
-does not rule out in so many words.
+does not rule out in so many words. Regret is not shown then: hindsight has the usual terms.
 
 `--rules` plays other ways to choose on the same calls, in the terms of that program: a request's
 tokens are shared by its characters, and entries are found wherever they are.
@@ -174,7 +174,7 @@ def print_costs(recordings: Sequence[Path], switches: Switches) -> int:
     print(f"{'recording':>22} {'calls':>5} {'pauses':>6} {'5m':>8} {'1h':>8} {'auto':>8}", end="")
     print(f" {'/fixed':>7} {'regret':>7} {'.001':>7} {'regret':>7}")
     totals = dict.fromkeys(POLICIES, 0.0)
-    least, missed = 0.0, []
+    missed = []
     for path in recordings:
         costs, threads = {}, []
         for name, policy in POLICIES.items():
@@ -184,15 +184,17 @@ def print_costs(recordings: Sequence[Path], switches: Switches) -> int:
         if costs["auto"] > MOST_OVER_FIXED * fixed:
             missed.append(path.name)
         floor = sum(map(hindsight, threads))
-        least += floor
         calls = sum(map(len, threads))
         pauses = sum(call.gap is not None and is_pause(call.gap) for t in threads for call in t)
-        regrets = [sum(play(t, RULES[rule]) for t in threads) / floor for rule in _PLAYED]
+        regrets = [
+            "" if switches.long_needs_long else f"{_played(threads, rule) / floor:.3f}"
+            for rule in _PLAYED
+        ]
         print(
             f"{path.name.partition('.')[0]:>22} {calls:>5} {pauses:>6}"
             f" {costs['5m']:>8.2f} {costs['1h']:>8.2f} {costs['auto']:>8.2f}"
-            f" {costs['auto'] / fixed:>7.3f} {regrets[0]:>7.3f}"
-            f" {costs['auto .001'] / fixed:>7.3f} {regrets[1]:>7.3f}",
+            f" {costs['auto'] / fixed:>7.3f} {regrets[0]:>7}"
+            f" {costs['auto .001'] / fixed:>7.3f} {regrets[1]:>7}",
             flush=True,
         )
     fixed = min(totals["5m"], totals["1h"])
@@ -208,6 +210,10 @@ def print_costs(recordings: Sequence[Path], switches: Switches) -> int:
 
 
 _PLAYED: Final = ("auto", "auto, expecting .001")
+
+
+def _played(threads: Sequence[Thread], rule: str) -> float:
+    return sum(play(thread, RULES[rule]) for thread in threads)
 
 
 def print_rules(recordings: Sequence[Path]) -> None:

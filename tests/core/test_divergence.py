@@ -240,7 +240,7 @@ def test_an_entry_expires_on_the_clock_of_the_log(ttl, life):
     assert (verdict.cause, verdict.evidence) == ("expired", "inferred")
     assert verdict.idle_seconds == life + 1
     assert verdict.read_tokens == 0
-    assert ("ttl='1h'" in verdict.advice) is (ttl == "5m")
+    assert ("`barograph ttl`" in verdict.advice) is (ttl == "5m")
 
 
 def test_bytes_beat_the_clock_as_evidence(talk):

@@ -107,7 +107,7 @@ def _on_history(named: str) -> str:
 def _on_expiry(idle_seconds: float, ttl: Ttl) -> str:
     if ttl == "5m" and idle_seconds <= TTL_SECONDS["1h"]:
         return (
-            "If pauses like this are usual, set Policy(ttl='1h'): a longer life costs more to "
-            "write and survives them."
+            "If pauses like this are usual, a longer life costs more to write and survives them: "
+            "`barograph ttl` says which lifetime this session should have had."
         )
     return f"{_NOTHING}: no lifetime on offer outlives such a pause."
