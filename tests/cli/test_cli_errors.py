@@ -181,7 +181,7 @@ def test_a_store_of_a_newer_layout(run, damaged):
 
 
 def test_a_log_of_a_newer_schema(run, damaged):
-    path = damaged("UPDATE events SET schema = 99 WHERE id = (2 << 32) + 7")
+    path = damaged("UPDATE events SET schema = 99 WHERE id >> 32 = 2")
 
     for command in ("show", "why", "diff"):
         result = run(*args_for(command, call="2"), store=path)
