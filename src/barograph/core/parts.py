@@ -79,17 +79,13 @@ def encode_parts(parts: Iterable[Part]) -> bytes:
 
 def calls_in(parts: Iterable[Part]) -> tuple[str, ...]:
     """Ids of the tool calls in these parts, in their order."""
-    return tuple(
-        call
-        for part in parts
-        if isinstance(part, ToolCall | Opaque) and (call := _called_by(part)) is not None
-    )
+    return tuple([call for part in parts if (call := _called_by(part)) is not None])
 
 
-def _called_by(part: ToolCall | Opaque) -> str | None:
+def _called_by(part: Part) -> str | None:
     if isinstance(part, ToolCall):
         return part.id
-    if part.kind == "tool_use":
+    if isinstance(part, Opaque) and part.kind == "tool_use":
         # a call with more to it than we understand, such as who else asked for it
         block = parse_json(part.block)
         return str(block["id"]) if isinstance(block, dict) and "id" in block else None
@@ -98,7 +94,7 @@ def _called_by(part: ToolCall | Opaque) -> str | None:
 
 def results_in(parts: Iterable[Part]) -> tuple[str, ...]:
     """Ids of the calls that these parts answer, in their order."""
-    return tuple(part.call_id for part in parts if isinstance(part, ToolResult))
+    return tuple([part.call_id for part in parts if isinstance(part, ToolResult)])
 
 
 def texts_in(parts: Iterable[Part]) -> Iterator[str]:

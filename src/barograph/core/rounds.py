@@ -36,10 +36,13 @@ from barograph.core.events import (
     ToolEnded,
 )
 from barograph.core.nods import is_nod
-from barograph.core.parts import Opaque, Parts, ToolCall, ToolResult, calls_in, encode_parts
+from barograph.core.parts import Part, Parts, ToolCall, ToolResult, calls_in, encode_parts
 
 Cause: TypeAlias = NudgeCause | HandBackCause
 """Why the model is nudged (`rounds`, `stall`) or the turn handed back (`round_cap`, `stall`)."""
+
+Round: TypeAlias = tuple[tuple[Part, bytes], ...]
+"""Calls that were asked for at once, each with a digest of its result."""
 
 _MOST: Final = 100_000
 
@@ -98,9 +101,9 @@ class Progress(Struct, frozen=True, kw_only=True):
         nudged_at: `rounds` at the last nudge.
         nudges: nudges since the user last asked for something.
         handed_back: whether the turn was handed back and nobody has spoken since.
-        open: digests of the calls of the last round that have no result yet, by call id.
-        closed: digests of those that have, with their results.
-        last: digest of the last round that is complete; empty where none can be compared.
+        open: the calls of the last round that have no result yet, by their ids.
+        closed: those that have, each with a digest of its result.
+        last: the last round that is complete; empty where none can be compared.
         repeats: rounds in a row, the last one included, that were the same.
         nudged_repeats: `repeats` at the last nudge.
     """
@@ -112,9 +115,9 @@ class Progress(Struct, frozen=True, kw_only=True):
     nudged_at: int = 0
     nudges: int = 0
     handed_back: bool = False
-    open: dict[str, bytes] = {}
-    closed: tuple[bytes, ...] = ()
-    last: bytes = b""
+    open: dict[str, Part] = {}
+    closed: Round = ()
+    last: Round = ()
     repeats: int = 0
     nudged_repeats: int = 0
 
@@ -192,16 +195,9 @@ def decide(progress: Progress, rules: RoundRules) -> Decision:
 
 def _answered(progress: Progress, call: int, parts: Parts) -> Progress:
     """The model answered. A call that is sent once more is still the same round."""
-    asked = {
-        name: digest(part.name.encode("utf-8", "replace"), _arguments(part.arguments))
-        if isinstance(part, ToolCall)
-        else digest(encode_parts((part,)))
-        for part in parts
-        if isinstance(part, ToolCall | Opaque)
-        for name in calls_in((part,))
-    }
+    asked: dict[str, Part] = {call: part for part in parts for call in calls_in((part,))}
     if not asked or progress.open:  # nothing to repeat, or the round before was never completed
-        progress = replace(progress, last=b"", repeats=0, nudged_repeats=0)
+        progress = replace(progress, last=(), repeats=0, nudged_repeats=0)
     again = call == progress.call
     return replace(
         progress,
@@ -217,18 +213,18 @@ def _ended(progress: Progress, event: ToolEnded) -> Progress:
     if event.call_id not in progress.open or not (event.parts or event.error):
         return progress
     error = (event.error or "").encode("utf-8", "replace")
-    return _resolved(progress, event.call_id, digest(error, _content(event.parts)))
+    return _resolved(progress, event.call_id, _result(error, event.parts))
 
 
 def _seen(progress: Progress, event: MessageSeen, parts: Parts) -> Progress:
     """A message of the user, results of tools, or neither."""
     if event.origin == "repair":  # what the tool would have said is not known
-        return replace(progress, open={}, closed=(), last=b"", repeats=0, nudged_repeats=0)
+        return replace(progress, open={}, closed=(), last=(), repeats=0, nudged_repeats=0)
     if event.role == "user" and event.origin == "caller":
         return _spoken(progress, parts)
     for part in parts:
         if isinstance(part, ToolResult) and part.call_id in progress.open:
-            progress = _resolved(progress, part.call_id, digest(b"", _content((part,))))
+            progress = _resolved(progress, part.call_id, _result(b"", (part,)))
     return progress
 
 
@@ -236,16 +232,15 @@ def _resolved(progress: Progress, call_id: str, result: bytes) -> Progress:
     """A call has its result; with the last one the round is complete."""
     asked = progress.open[call_id]
     left = {key: value for key, value in progress.open.items() if key != call_id}
-    closed = (*progress.closed, digest(asked, result))
+    closed = (*progress.closed, (asked, result))
     if left:
         return replace(progress, open=left, closed=closed)
-    whole = digest(*sorted(set(closed)))
-    is_same = whole == progress.last
+    is_same = _is_same(closed, progress.last)
     return replace(
         progress,
         open={},
         closed=(),
-        last=whole,
+        last=closed,
         repeats=progress.repeats + 1 if is_same else 1,
         nudged_repeats=progress.nudged_repeats if is_same else 0,
     )
@@ -261,7 +256,7 @@ def _spoken(progress: Progress, parts: Parts) -> Progress:
         message_at=progress.rounds,
         nudges=0,
         handed_back=False,
-        last=b"",
+        last=(),
         repeats=0,
         nudged_repeats=0,
     )
@@ -279,6 +274,25 @@ def _reached(limit: int | None, count: int) -> bool:
     return limit is not None and count >= limit
 
 
+def _is_same(one: Round, other: Round) -> bool:
+    """Whether the same was asked for with the same results; the order tells nothing.
+
+    Results are compared first: nearly always they differ, and arguments need not be read then.
+    """
+    if {result for _, result in one} != {result for _, result in other}:
+        return False
+    return {(*_asked(call), result) for call, result in one} == {
+        (*_asked(call), result) for call, result in other
+    }
+
+
+def _asked(call: Part) -> tuple[str, bytes]:
+    """What a call asks for, without its id."""
+    if isinstance(call, ToolCall):
+        return call.name, _arguments(call.arguments)
+    return "", encode_parts((call,))
+
+
 def _arguments(text: str) -> bytes:
     """Arguments in one spelling and one order of keys."""
     value = parse_json(text)
@@ -287,9 +301,9 @@ def _arguments(text: str) -> bytes:
     return canonical_json(cast("Json", value))
 
 
-def _content(parts: Parts) -> bytes:
-    """What a tool gave back, without the id of the call."""
-    pieces: list[bytes] = []
+def _result(error: bytes, parts: Parts) -> bytes:
+    """Digest of what a tool gave back, without the id of the call."""
+    pieces = [error]
     for part in parts:
         if isinstance(part, ToolResult):
             pieces += (b"!" if part.is_error else b"", encode_parts(part.content))
