@@ -31,6 +31,18 @@ _firsts: WeakKeyDictionary[Session, dict[bytes, "Departure"]] = WeakKeyDictionar
 """By session and prefix, the call that writes it. Middlewares of several agents share a session."""
 
 
+def _outcome() -> Future[bool]:
+    outcome: Future[bool] = Future()
+    outcome.set_running_or_notify_cancel()  # one who waits for it cannot cancel it
+    return outcome
+
+
+_NOT_AWAITED = _outcome()
+"""Of each call that others need not wait for."""
+
+_NOT_AWAITED.set_result(True)
+
+
 class Departure:
     """A call that is about to leave; a context that lasts until it is over.
 
@@ -45,8 +57,7 @@ class Departure:
     def __init__(self, session: Session, prefix: bytes | None) -> None:
         self._session, self._prefix = session, prefix
         self._until = monotonic() + session.engine.policy.fanout_wait_seconds
-        self.outcome: Future[bool] = Future()
-        self.outcome.set_running_or_notify_cancel()  # one who waits for it cannot cancel it
+        self.outcome = _NOT_AWAITED if prefix is None else _outcome()
 
     def __enter__(self) -> Self:
         return self

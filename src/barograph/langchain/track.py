@@ -1,6 +1,7 @@
 """One agent path as LangChain shows it: turn its requests into ours, and remember what was sent."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from inspect import signature
 from operator import attrgetter
 from typing import Any, Final
@@ -114,6 +115,7 @@ class Track:
         self._lines: list[BaseMessage] = []
         self._marked: dict[int, tuple[Entry, dict[int, Ttl], BaseMessage]] = {}
         self._system: tuple[str, Parts] | None = None
+        self._shown_system: tuple[Parts, dict[int, Ttl], SystemMessage | None] | None = None
         self._tools: Tools | None = None
         self._read: tuple[Any, Header, int] | None = None
         self._deferred: Sequence[ToolCard] | None = None
@@ -194,7 +196,7 @@ class Track:
             offer: what the sources of the frame offer, where they were asked.
         """
         request, known = reading.asked, reading.known
-        wanted = replace(reading.wanted, frame=offer)
+        wanted = reading.wanted if offer is None else replace(reading.wanted, frame=offer)
         messages: list[BaseMessage] = request.messages
         send, was_rewritten = self.session.want(wanted)
         self._contents[known:] = map(_content_of, messages[known:])
@@ -204,7 +206,9 @@ class Track:
         if isinstance(send, HandBack):
             return send
         wanted = replace(wanted, messages=(), frame=None)
-        return self._written(request.override(model_settings=reading.settings), wanted, send)
+        if reading.settings != request.model_settings:
+            request = request.override(model_settings=reading.settings)
+        return self._written(request, wanted, send)
 
     def _is_known(self, messages: Sequence[BaseMessage]) -> bool:
         """Whether this history begins with the last one, as it was then.
@@ -249,7 +253,7 @@ class Track:
         overridden = asked.override(
             model_settings=settings,
             messages=self._marked_lines(send),
-            system_message=write_system(wanted.header.system, marks_on("system", marks)),
+            system_message=self._marked_system(wanted.header.system, marks_on("system", marks)),
             tools=_marked_tools(tools, marks_on("tools", marks)) if tools else [],
         )
         return Prepared(request, overridden, wanted, send)
@@ -342,6 +346,13 @@ class Track:
         names = tool_names(above.tools)
         return names if {name_of(tool) for tool in given} == set(names) else ()
 
+    def _marked_system(self, parts: Parts, marks: dict[int, Ttl]) -> SystemMessage | None:
+        """The canonical system message, kept as long as neither it nor its markers change."""
+        before = self._shown_system
+        if before is None or before[0] is not parts or before[1] != marks:
+            before = self._shown_system = (parts, marks, write_system(parts, marks))
+        return before[2]
+
     def _lines_of(self, send: Send) -> list[BaseMessage]:
         """The canonical messages of a surface: a new list, of messages that are kept."""
         if send.plan.path != self.path:  # shown once, to sum it up
@@ -412,7 +423,12 @@ def _own_marker(model: Any) -> Ttl | None:
 
 def _compares(model: Any) -> bool:
     """Whether its requests go to the provider itself, by a client that knows the field."""
-    return _KNOWS_DIAGNOSTICS and urlsplit(model.anthropic_api_url or "").hostname == _PROVIDER
+    return _KNOWS_DIAGNOSTICS and _host_of(model.anthropic_api_url or "") == _PROVIDER
+
+
+@lru_cache(maxsize=64)
+def _host_of(url: str) -> str | None:
+    return urlsplit(url).hostname
 
 
 def _marked_tools(tools: Tools, marks: dict[int, Ttl]) -> list[Any]:
