@@ -127,7 +127,7 @@ def _without_blobs(text: str, handle: str) -> str:
         size = f"about {len(data) * 3 // 4:,} bytes"
         return texts.binary_left_out(f"base64 of {media}", size, handle)
 
-    return _BLOB.sub(note, text)
+    return text if len(text) < _BASE64_CHARS else _BLOB.sub(note, text)
 
 
 def _is_encoded(sample: str) -> bool:

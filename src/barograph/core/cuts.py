@@ -64,6 +64,8 @@ def last_calls(entries: Reversible[EntryLike]) -> tuple[tuple[str, ...], tuple[s
     for entry in reversed(entries):
         if entry.role == "assistant":
             calls = calls_in(entry.parts)
+            if not answered:
+                return calls, ()
             still_open = tuple(call for call in calls if call not in answered)
             return still_open, tuple(call for call in calls if call in answered)
         answered |= set(results_in(entry.parts))

@@ -142,6 +142,7 @@ class Engine:
     def __init__(self, codec: Codec, policy: Policy) -> None:
         self.codec = codec
         self.policy = policy
+        self._round_rules = policy.round_rules
 
     def step(self, state: State, given: Input) -> tuple[State, tuple[Effect, ...]]:
         """Take one input.
@@ -159,7 +160,7 @@ class Engine:
             case CallWanted():
                 take_in(work, given, self.policy)
                 compose(work, given)
-                stop = steer(work, given, self.policy)
+                stop = steer(work, given, self.policy, self._round_rules)
                 send = (stop or self._relieved(work, given, relieve(work, given, self.policy)),)
             case CompactWanted():
                 self._compact(work, given.wanted)

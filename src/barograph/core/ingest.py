@@ -111,6 +111,8 @@ def rule(
 
 def unit_key(role: Role, parts: Parts) -> bytes:
     """Digest by which a message is recognised, blind to how its arguments are spelled."""
+    if role == "tool":  # results have no arguments
+        return digest(b"tool", encode_parts(parts))
     from_text = [_spelled_alike(part) for part in parts]
     if role == "assistant" and from_text and isinstance(from_text[-1], Text):
         from_text[-1] = Text(from_text[-1].text.rstrip())

@@ -63,7 +63,7 @@ def take_in(work: Work, given: CallWanted, policy: Policy) -> None:
         event = _admit(work.codec, path, given, ruling, is_last=is_last)
         if isinstance(event, MessageSeen) and event.origin == "tool":
             event = _bounded(work, event, ruling, policy)
-        work.log(event)
+        work.log(event, ruling.key or None)
         if ruling is last_changed:
             work.rewritten = len(work.state.surface(given.path).segments)
 
@@ -168,8 +168,9 @@ def _bounded(work: Work, event: MessageSeen, ruling: Ruling, policy: Policy) -> 
     if not isinstance(result, ToolResult):
         return event
     outcome = work.state.path(event.path).outcomes.get(result.call_id)
+    entries = work.state.surface(event.path).entries
     cap = policy.result_chars(
-        tool_of(work.state.surface(event.path).entries, result.call_id),
+        tool_of(entries, result.call_id) if policy.tool_result_chars else "",
         server=outcome.server if outcome is not None else "",
     )
     if not cap:
@@ -222,6 +223,8 @@ def _source_of(
     """
     is_prefill = is_last and ruling.role == "assistant"
     if ruling.role == "assistant" and path.answer is not None:
+        if path.answer.parts == ruling.parts and not is_prefill:
+            return path.answer.seq, ()
         received = codec.sendable(path.answer.parts, prefill=is_prefill)
         if received == ruling.parts or unit_key("assistant", received) == ruling.key:
             is_whole = received == path.answer.parts

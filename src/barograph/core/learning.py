@@ -51,10 +51,19 @@ from barograph.core.state import (
 )
 from barograph.core.surface import Surface, marks_by_message
 from barograph.core.tooling import tool_names
+from barograph.core.trail import Trail
 
 
-def learn(codec: Codec, state: State, seq: int, event: Event) -> State:
-    """The state after one more event."""
+def learn(codec: Codec, state: State, seq: int, event: Event, key: bytes | None = None) -> State:
+    """The state after one more event.
+
+    Args:
+        codec: the wire format.
+        state: before it.
+        seq: number of the event.
+        event: what happened.
+        key: what a message is recognised by, where that is at hand; else it is made anew.
+    """
     fold = state.fold.apply(codec, seq, event)
     name = getattr(event, "path", None)
     if isinstance(event, StoreGap):
@@ -62,7 +71,7 @@ def learn(codec: Codec, state: State, seq: int, event: Event) -> State:
     if name is None:
         return replace(state, fold=fold)
     before, surface = state.path(name), fold.surface(name)
-    after = _learn_path(codec, _advanced(before, surface, event), surface, seq, event)
+    after = _learn_path(codec, _advanced(before, surface, event), surface, seq, event, key=key)
     factors, tokens = state.factors, _reported(after, event)
     if tokens is not None:
         after, factors = _measured(after, surface, tokens, factors)
@@ -149,7 +158,13 @@ def _advanced(path: PathState, surface: Surface, event: Event) -> PathState:
 
 
 def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of event
-    codec: Codec, path: PathState, surface: Surface, seq: int, event: Event
+    codec: Codec,
+    path: PathState,
+    surface: Surface,
+    seq: int,
+    event: Event,
+    *,
+    key: bytes | None,
 ) -> PathState:
     match event:
         case TurnBegan():
@@ -158,16 +173,20 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             return path
         case MessageSeen():
             parts = surface.entries[-1].parts
-            path = _seen(path, seq, event, parts)
             spoken = Spoken(seq, event.role, event.origin, parts)
             replies = path.replies + (event.role == "assistant")
-            path = replace(path, spoken=path.spoken.extended((spoken,)), replies=replies)
             candidate = candidate_of(codec, surface, replies)
-            if candidate is not None:
-                path = replace(path, pending=path.pending.with_candidate(candidate))
+            pending = path.pending if candidate is None else path.pending.with_candidate(candidate)
+            path = replace(
+                path,
+                seen=_seen(path, seq, event, parts, key),
+                spoken=path.spoken.extended((spoken,)),
+                replies=replies,
+                pending=pending,
+            )
             return _pinned_again(path, surface) if path.pinned else path
         case MessageLeftOut():
-            return _seen(path, seq, event, event.parts)
+            return replace(path, seen=_seen(path, seq, event, event.parts, key))
         case Replaced():
             frames = path.frames.without(event.shadows, by_fold=False)
             return replace(_replaced(path, surface, event), frames=frames)
@@ -228,12 +247,16 @@ def _joined(names: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _seen(
-    path: PathState, seq: int, event: MessageSeen | MessageLeftOut, parts: Parts
-) -> PathState:
-    known_by = getattr(event, "known_by", None)
-    key = bytes.fromhex(known_by) if known_by else unit_key(event.role, parts)
-    unit = Seen(key, seq, event.native_id)
-    return replace(path, seen=path.seen.extended((unit,)))
+    path: PathState,
+    seq: int,
+    event: MessageSeen | MessageLeftOut,
+    parts: Parts,
+    key: bytes | None,
+) -> Trail[Seen]:
+    if key is None:
+        known_by = getattr(event, "known_by", None)
+        key = bytes.fromhex(known_by) if known_by else unit_key(event.role, parts)
+    return path.seen.extended((Seen(key, seq, event.native_id),))
 
 
 def _pinned(path: PathState, surface: Surface, event: Pinned) -> PathState:

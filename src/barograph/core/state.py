@@ -124,6 +124,9 @@ class PathState(Struct, frozen=True):
     marks: Mapping[int, Mapping[int, Ttl]] = {}
 
 
+_FRESH = PathState()
+
+
 class Resting(Struct, frozen=True):
     """Breakpoint slots that a provider refused, and until when they are not used."""
 
@@ -149,7 +152,7 @@ class State(Struct, frozen=True):
 
     def path(self, name: str) -> PathState:
         """The state of an agent path; a fresh one before its first event."""
-        return self.paths.get(name, PathState())
+        return self.paths.get(name, _FRESH)
 
     def surface(self, name: str) -> Surface:
         """The surface of an agent path."""

@@ -36,7 +36,7 @@ from barograph.core.nods import is_nod
 from barograph.core.notes import last_plan
 from barograph.core.parts import Opaque, Text, ToolResult
 from barograph.core.policy import Policy
-from barograph.core.rounds import Decision, decide
+from barograph.core.rounds import Decision, RoundRules, decide
 from barograph.core.state import PathState
 from barograph.core.surface import Surface
 from barograph.core.texts import handed_back, new_tools, nudge, steps_done, steps_left_out
@@ -68,12 +68,12 @@ class HandBack(Struct, frozen=True, kw_only=True):
     seen: int
 
 
-def steer(work: Work, given: CallWanted, policy: Policy) -> HandBack | None:
+def steer(work: Work, given: CallWanted, policy: Policy, rules: RoundRules) -> HandBack | None:
     """Nudge the model, if that is due, or say that the turn is handed back.
 
-    To be called right after the caller's history was taken in.
+    To be called right after the caller's history was taken in; `rules` are those of the policy.
     """
-    decision = decide(work.state.path(given.path).progress, policy.round_rules)
+    decision = decide(work.state.path(given.path).progress, rules)
     if decision.kind == "hand_back":
         return _hand_back(work, given, decision)
     new = () if policy.name == "off" else _untold_tools(work, given)

@@ -280,6 +280,8 @@ class Surface(Struct, frozen=True):
         return self.entries[-1].role != "assistant"
 
 
+_EMPTY: Final = Surface()
+
 _CHANGES: Final[Mapping[type, Callable[[Surface, Codec, int, Any], Surface]]] = {
     Replaced: Surface.replaced,
     Pruned: Surface.pruned,
@@ -299,7 +301,7 @@ class Fold(Struct, frozen=True):
 
     def surface(self, path: str) -> Surface:
         """The surface of a path; an empty one before its first message."""
-        return self.surfaces.get(path, Surface())
+        return self.surfaces.get(path, _EMPTY)
 
     def apply(self, codec: Codec, seq: int, event: Event) -> "Fold":
         """The fold after one more event.

@@ -8,6 +8,8 @@ from barograph.core.learning import learn
 from barograph.core.model import Codec
 from barograph.core.state import State
 
+_encoder = msgspec.json.Encoder()
+
 
 class Work:
     """One step under way: events logged so far, and the state that has learned them.
@@ -21,11 +23,12 @@ class Work:
         self.events: list[Event] = []
         self.rewritten = 0
 
-    def log(self, event: Event) -> None:
-        """Log an event and learn it."""
-        event = _well_formed(event)
-        self.state = learn(self.codec, self.state, self.state.fold.seq + 1, event)
-        self.events.append(event)
+    def log(self, event: Event, key: bytes | None = None) -> None:
+        """Log an event and learn it; `key` is what a message is recognised by, if it is known."""
+        logged = _well_formed(event)
+        known = key if logged is event else None
+        self.state = learn(self.codec, self.state, self.state.fold.seq + 1, logged, known)
+        self.events.append(logged)
 
     def adopt(self, trial: "Work") -> None:
         """Go on from where a trial ended that began here."""
@@ -36,7 +39,7 @@ class Work:
 def _well_formed(event: Event) -> Event:
     """The event in text that UTF-8 can carry; file names from Python may hold lone surrogates."""
     try:
-        msgspec.json.encode(event)
+        _encoder.encode(event)
     except UnicodeEncodeError:
         return msgspec.convert(_cleaned(msgspec.to_builtins(event)), type(event))
     return event

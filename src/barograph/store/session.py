@@ -237,7 +237,8 @@ class Session:
         """Log what happened otherwise; what to send, where a refused call is tried once more."""
         with self._lock:
             if isinstance(given, Answered | Refused) and given.wanted is not None:
-                given = replace(given, wanted=self._allowed(given.wanted))
+                allowed = self._allowed(given.wanted)
+                given = given if allowed is given.wanted else replace(given, wanted=allowed)
             send = self._step(given)[1]
         return send if isinstance(send, Send) else None
 
@@ -299,7 +300,7 @@ class Session:
 
     def _allowed(self, wanted: CallWanted) -> CallWanted:
         """What is wanted, without folds while the store is down: what is not kept stays shown."""
-        return replace(wanted, folds=wanted.folds and not self._writer.backlog)
+        return replace(wanted, folds=False) if self._writer.backlog else wanted
 
     def _archive(self, effect: Archive) -> list[Event]:
         """Copy what a fold will hide to where it is searched; the event that says that it failed.

@@ -21,6 +21,7 @@ from barograph.core.model import Body, MarkerFault, ModelFacts, Scope, WireBlock
 from barograph.core.parts import (
     Document,
     Image,
+    Opaque,
     Part,
     Parts,
     Role,
@@ -73,10 +74,12 @@ class AnthropicCodec:
             fixed = _sendable(part)
             if fixed is None:
                 continue
-            called = calls_in((fixed,))
-            if calls.isdisjoint(called):
+            if isinstance(fixed, ToolCall | Opaque):
+                called = calls_in((fixed,))
+                if not calls.isdisjoint(called):
+                    continue
                 calls.update(called)
-                kept.append(fixed)
+            kept.append(fixed)
         if prefill and kept and isinstance(kept[-1], Text):
             # The API refuses trailing white space in a final assistant message.
             kept[-1] = Text(kept[-1].text.rstrip())
@@ -198,7 +201,9 @@ class AnthropicCodec:
 def _sendable(part: Part) -> Part | None:
     if isinstance(part, Text):
         text = clean_text(part.text)
-        return Text(text) if text.strip() else None
+        if not text or text.isspace():
+            return None
+        return part if text == part.text else Text(text)
     if isinstance(part, Thinking):
         signature = None if part.signature is None else clean_text(part.signature)
         return Thinking(clean_text(part.text), signature)
@@ -207,7 +212,7 @@ def _sendable(part: Part) -> Part | None:
         return ToolCall(clean_text(part.id), clean_text(part.name), arguments)
     if isinstance(part, ToolResult):
         leaves = (_sendable(leaf) for leaf in part.content)
-        content = tuple(leaf for leaf in leaves if leaf is not None)
+        content = tuple([leaf for leaf in leaves if leaf is not None])
         return replace(part, call_id=clean_text(part.call_id), content=content)
     return replace(part, block=clean_text(part.block))
 

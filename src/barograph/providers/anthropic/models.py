@@ -5,6 +5,7 @@ lookback; the release note of 28 May 2026 settles Opus 4.8), its pricing page an
 of `genai-prices` 0.2.3 (prices). A minimum that no source states is taken as the largest known.
 """
 
+from functools import lru_cache
 from typing import Final
 
 from barograph.core.model import ModelFacts
@@ -89,6 +90,7 @@ _ROWS: Final = {
 _UNKNOWN: Final = _row("unknown", UNKNOWN_MINIMUM_TOKENS, (5, 25), window=200_000)
 
 
+@lru_cache(maxsize=64)
 def facts_of(model: str) -> ModelFacts:
     """The facts of a model id; of an unknown one, cautious facts whose name is `unknown`."""
     name = model.removeprefix("anthropic:").removeprefix("anthropic/")
