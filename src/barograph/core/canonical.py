@@ -10,6 +10,7 @@ algorithm is visible in old logs.
 
 import json
 import re
+from functools import lru_cache
 from hashlib import blake2b
 from math import isinf
 from typing import Final, TypeAlias
@@ -64,8 +65,12 @@ def parse_json(text: str, *, deepest: int = DEEPEST) -> object:
         return None
 
 
+@lru_cache(maxsize=64)
 def one_spelling(text: str) -> str:
-    """JSON in the one spelling of `dump_json`; text that is not JSON comes back as it is."""
+    """JSON in the one spelling of `dump_json`; text that is not JSON comes back as it is.
+
+    The arguments of a call are asked for when it is recognised and once more when it is rendered.
+    """
     value = parse_json(text)
     return text if value is None else dump_json(value).decode("utf-8", "replace")
 

@@ -180,7 +180,7 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             path = replace(
                 path,
                 seen=_seen(path, seq, event, parts, key),
-                spoken=path.spoken.extended((spoken,)),
+                spoken=path.spoken.appended(spoken),
                 replies=replies,
                 pending=pending,
             )
@@ -212,7 +212,6 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
         case RequestSent():
             return _sent(path, surface, event)
         case ResponseCame():
-            path = replace(path, provider_id=event.provider_id)
             return _answered(path, surface, seq, event)
         case AttemptFailed():
             return replace(path, retried=True)
@@ -256,7 +255,7 @@ def _seen(
     if key is None:
         known_by = getattr(event, "known_by", None)
         key = bytes.fromhex(known_by) if known_by else unit_key(event.role, parts)
-    return path.seen.extended((Seen(key, seq, event.native_id),))
+    return path.seen.appended(Seen(key, seq, event.native_id))
 
 
 def _pinned(path: PathState, surface: Surface, event: Pinned) -> PathState:
@@ -349,10 +348,22 @@ def _ended(path: PathState, seq: int, event: ToolEnded) -> PathState:
 
 
 def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) -> PathState:
+    counted, numbers = _numbered(path, event.parts)
     path = replace(
-        path, phase="idle", answer=Source(seq, event.parts), outcomes={}, running=frozenset()
+        path,
+        phase="idle",
+        answer=Source(seq, event.parts),
+        provider_id=event.provider_id,
+        outcomes={},
+        running=frozenset(),
+        counted=counted,
+        numbers=numbers,
     )
-    path = _numbered(path, event.parts)
+    return _cached(path, surface, event)
+
+
+def _cached(path: PathState, surface: Surface, event: ResponseCame) -> PathState:
+    """With the cache entries that a response confirms, or does not deny."""
     plan, usage, cached = path.planned, event.usage, None
     if plan is None:
         return path
@@ -406,7 +417,7 @@ def _measured(
     path: PathState, surface: Surface, tokens: int, factors: Factors
 ) -> tuple[PathState, Factors]:
     segments = surface.segments
-    last = segments[-1] if len(segments) else None
+    last = segments.last
     report = Count(
         tokens=tokens,
         chars=path.header_chars + (last.end_chars if last else 0),
@@ -418,10 +429,14 @@ def _measured(
     return replace(path, meter=meter), factors
 
 
-def _numbered(path: PathState, parts: Parts) -> PathState:
-    """Number the calls of a response, tool by tool: a subagent is known by this number."""
+def _numbered(path: PathState, parts: Parts) -> tuple[dict[str, int], dict[str, int]]:
+    """Number the calls of a response, tool by tool: a subagent is known by this number.
+
+    Returns:
+        How often each tool was called, and the number of each call of the response.
+    """
     counted, numbers = dict(path.counted), dict[str, int]()
     for part in parts:
         if isinstance(part, ToolCall):
             counted[part.name] = numbers[part.id] = counted.get(part.name, 0) + 1
-    return replace(path, counted=counted, numbers=numbers)
+    return counted, numbers

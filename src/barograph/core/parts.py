@@ -110,7 +110,10 @@ def texts_in(parts: Iterable[Part]) -> Iterator[str]:
 
 def count_images(parts: Iterable[Part]) -> int:
     """Images in these parts, tool results included."""
-    return sum(
-        count_images(part.content) if isinstance(part, ToolResult) else isinstance(part, Image)
-        for part in parts
-    )
+    count = 0
+    for part in parts:
+        if isinstance(part, ToolResult):
+            count += count_images(part.content)
+        elif isinstance(part, Image):
+            count += 1
+    return count

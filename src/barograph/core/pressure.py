@@ -128,7 +128,7 @@ class Meter(Struct, frozen=True, kw_only=True):
     @property
     def last(self) -> Count | None:
         """The last count."""
-        return self.counts[-1] if len(self.counts) else None
+        return self.counts.last
 
     @property
     def fixed(self) -> Count | None:
@@ -185,7 +185,7 @@ def take_report(
     counts = meter.counts
     if last is None:
         counts = Trail((_fixed_part(report, header_chars, ratio_of(factors, model)),))
-    return Meter(counts=counts.extended((report,))), factors
+    return Meter(counts=counts.appended(report)), factors
 
 
 def _learned(

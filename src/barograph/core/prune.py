@@ -93,7 +93,7 @@ class Pending(Struct, frozen=True, kw_only=True):
 
     def with_candidate(self, candidate: Candidate) -> "Pending":
         """One more, at the end."""
-        return replace(self, candidates=self.candidates.extended((candidate,)))
+        return replace(self, candidates=self.candidates.appended(candidate))
 
     def at_round(self, oldest_kept: int) -> "Pending":
         """With everything aged that came before the reply of that number."""
@@ -183,7 +183,7 @@ def candidate_of(codec: Codec, surface: Surface, round_number: int) -> Candidate
     """The last entry of a surface as a candidate; None where it is short, or exempt by its kind."""
     index = len(surface.entries) - 1
     entry = surface.entries[index]
-    chars = sum(_prunable_chars(part) for part in entry.parts)
+    chars = sum(map(_prunable_chars, entry.parts))
     if chars < LEAST_CHARS or _is_tool_search(surface, entry):
         return None
     weight = sum(_prunable_weight(codec, part) for part in entry.parts)

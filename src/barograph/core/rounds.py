@@ -17,6 +17,7 @@ user says resets: they were asked.
 them. Where a nudge stands in a request, and what a turn that is handed back says (`steering`).
 """
 
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
@@ -293,8 +294,9 @@ def _asked(call: Part) -> tuple[str, bytes]:
     return "", encode_parts((call,))
 
 
+@lru_cache(maxsize=64)
 def _arguments(text: str) -> bytes:
-    """Arguments in one spelling and one order of keys."""
+    """Arguments in one spelling and one order of keys; a round is compared with two others."""
     value = parse_json(text)
     if value is None:
         return text.encode("utf-8", "replace")

@@ -102,11 +102,12 @@ class Surface(Struct, frozen=True):
     @property
     def digest(self) -> str:
         """Hash chain over the segments, hex; empty where there are none."""
-        return self.segments[-1].key.hex() if len(self.segments) else ""
+        last = self.segments.last
+        return "" if last is None else last.key.hex()
 
     def appended(self, codec: Codec, entry: Entry) -> "Surface":
         """This surface with one more entry at its end."""
-        before = self.segments[-1] if len(self.segments) else None
+        before = self.segments.last
         key, chars = (before.key, before.end_chars) if before else (b"", 0)
         joins = before is not None and entry.role != "assistant" and self._ends_with_user
         message = self.messages - 1 if joins else self.messages
@@ -118,9 +119,10 @@ class Surface(Struct, frozen=True):
             chars += codec.weigh(part)
             new.append(Segment(key, chars, wire.markable, len(self.entries), message, block))
             block += 1
-        return replace(
-            self,
-            entries=self.entries.extended((entry,)),
+        return Surface(
+            self.header,
+            self.header_seq,
+            entries=self.entries.appended(entry),
             segments=self.segments.extended(new),
             messages=message + 1,
             images=self.images + count_images(entry.parts),
@@ -239,7 +241,7 @@ class Surface(Struct, frozen=True):
         said = Text(event.text)
         if event.inside is None:
             return self.appended(codec, Entry(seq, "user", (said,), is_nudge=True))
-        last = self.entries[-1] if len(self.entries) else None
+        last = self.entries.last
         result = last.parts[-1] if last is not None and last.parts else None
         if last is None or not isinstance(result, ToolResult) or result.call_id != event.inside:
             raise SurfaceError(
@@ -315,7 +317,6 @@ class Fold(Struct, frozen=True):
                 next_step="Run `barograph verify`; a log has no gaps unless it was altered.",
                 seq=seq,
             )
-        fold = replace(self, seq=seq)
         match event:
             case MessageSeen():
                 is_request = event.role == "user" and event.origin == "caller"
@@ -330,19 +331,23 @@ class Fold(Struct, frozen=True):
             case SummaryAsked():
                 whole = self.surface(event.path)
                 asked = whole.cut(event.entries).appended(codec, Entry(seq, "user", event.parts))
-                return _put(fold, event.by, asked)
+                return Fold(seq, {**self.surfaces, event.by: asked}, self.sources)
             case StoreGap() if event.lost:
-                return replace(fold, surfaces={p: _emptied(s) for p, s in self.surfaces.items()})
+                emptied = {path: _emptied(one) for path, one in self.surfaces.items()}
+                return Fold(seq, emptied, self.sources)
             case _:
                 parts = getattr(event, "parts", None)
-                more = ((seq, parts),) if parts else ()
-                return replace(fold, sources=self.sources.extended(more))
-        return _put(fold, event.path, changed)
+                sources = self.sources.appended((seq, parts)) if parts else self.sources
+                return Fold(seq, self.surfaces, sources)
+        return Fold(seq, {**self.surfaces, event.path: changed}, self.sources)
 
     def content_of(self, seq: int, event: MessageSeen) -> Parts:
         """The parts of a seen message, looked up where it names its source."""
         if event.same_as is None:
             return event.parts
+        last = self.sources.last
+        if last is not None and last[0] == event.same_as:  # nearly always
+            return last[1]
         index = bisect_left(self.sources, event.same_as, key=itemgetter(0))
         if index < len(self.sources) and self.sources[index][0] == event.same_as:
             return self.sources[index][1]
@@ -369,10 +374,6 @@ def _stubbed(entries: list[Entry], event: Compacted) -> list[Entry]:
 
 def _pairs(parts: Parts) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return calls_in(parts), results_in(parts)
-
-
-def _put(fold: Fold, path: str, surface: Surface) -> Fold:
-    return replace(fold, surfaces={**fold.surfaces, path: surface})
 
 
 def fold_events(codec: Codec, events: Iterable[tuple[int, Event]]) -> Fold:

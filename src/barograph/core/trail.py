@@ -33,11 +33,12 @@ class Trail(Generic[T]):
             yield self._items[index]
 
     def __getitem__(self, index: int) -> T:
-        if index < 0:
-            index += self._length
-        if not 0 <= index < self._length:
-            raise IndexError(index)
-        return self._items[index]
+        length = self._length
+        if 0 <= index < length:
+            return self._items[index]
+        if -length <= index < 0:
+            return self._items[index + length]
+        raise IndexError(index)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Trail) and self.span() == other.span()
@@ -46,6 +47,11 @@ class Trail(Generic[T]):
 
     def __repr__(self) -> str:
         return f"Trail({self.span()!r})"
+
+    @property
+    def last(self) -> T | None:
+        """Its last item; None where it is empty."""
+        return self._items[self._length - 1] if self._length else None
 
     def span(self, start: int = 0, stop: int | None = None) -> list[T]:
         """A copied slice of this version."""
@@ -56,21 +62,31 @@ class Trail(Generic[T]):
         new = list(items)
         if not new:
             return self
-        grown: Trail[T] = Trail.__new__(Trail)
-        # an empty one may be anybody's default, and lends nothing
-        if self._length and len(self._items) == self._length:
-            grown._items = self._items
-        else:
-            grown._items = self.span()
-        grown._items.extend(new)
-        grown._length = self._length + len(new)
-        return grown
+        storage = self._storage()
+        storage.extend(new)
+        return _over(storage, self._length + len(new))
+
+    def appended(self, item: T) -> "Trail[T]":
+        """This sequence with one more at the end."""
+        storage = self._storage()
+        storage.append(item)
+        return _over(storage, self._length + 1)
 
     def cut(self, length: int) -> "Trail[T]":
         """The first `length` items."""
         if not 0 <= length <= self._length:
             raise IndexError(length)
-        shorter: Trail[T] = Trail.__new__(Trail)
-        shorter._items = self._items
-        shorter._length = length
-        return shorter
+        return _over(self._items, length)
+
+    def _storage(self) -> list[T]:
+        """Where a longer version goes on: the storage shared, or a copy of this version."""
+        items = self._items
+        # an empty one may be anybody's default, and lends nothing
+        return items if self._length and len(items) == self._length else self.span()
+
+
+def _over(items: list[T], length: int) -> Trail[T]:
+    trail: Trail[T] = Trail.__new__(Trail)
+    trail._items = items  # noqa: SLF001 - its own
+    trail._length = length  # noqa: SLF001
+    return trail

@@ -199,8 +199,9 @@ class Track:
         wanted = reading.wanted if offer is None else replace(reading.wanted, frame=offer)
         messages: list[BaseMessage] = request.messages
         send, was_rewritten = self.session.want(wanted)
-        self._contents[known:] = map(_content_of, messages[known:])
-        self._given, self._seen = list(messages), send.seen
+        new = messages[known:]
+        self._given[known:], self._contents[known:] = new, map(_content_of, new)
+        self._seen = send.seen
         if was_rewritten:
             self._lines = []
         if isinstance(send, HandBack):
