@@ -7,6 +7,7 @@ from msgspec import Struct
 from barograph.core.events import Ttl, Usage
 from barograph.core.frames import Offer
 from barograph.core.ingest import Incoming
+from barograph.core.model import Body
 from barograph.core.parts import Parts
 
 
@@ -96,6 +97,7 @@ class BodyLeft(Struct, frozen=True, kw_only=True):
     Attributes:
         header: the header that was wanted for this call.
         body: the bytes.
+        apart: the same taken apart, where somebody has done so; else it is done here.
         observed: whether the HTTP layer showed them to us; False for a body that we built.
         before: message pieces of the previous body of this path; empty where not at hand.
     """
@@ -106,6 +108,7 @@ class BodyLeft(Struct, frozen=True, kw_only=True):
     body: bytes
     observed: bool
     before: tuple[bytes, ...] = ()
+    apart: Body | None = None
 
 
 class Answered(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from barograph.core.work import Work
 def record_body(work: Work, given: BodyLeft) -> None:
     """Log the header if it changed, and the request record."""
     codec, name = work.codec, given.path
-    body = codec.split_body(given.body)
+    body = given.apart or codec.split_body(given.body)
     if body is not None:
         header = _header_event(codec, work.state.surface(name), given, body)
         if header is not None:

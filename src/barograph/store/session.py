@@ -223,14 +223,18 @@ class Session:
     ) -> tuple[str, ...]:
         """Record a body before its bytes leave; where its meaning is not that of the surface."""
         with self._lock:
-            before = self._pieces.get(path, ())
-            events, _ = self._step(
-                BodyLeft(
-                    at=at, path=path, header=header, body=body, observed=observed, before=before
-                )
+            apart = self.engine.codec.split_body(body)
+            left = BodyLeft(
+                at=at,
+                path=path,
+                header=header,
+                body=body,
+                observed=observed,
+                before=self._pieces.get(path, ()),
+                apart=apart,
             )
-            pieces = self.engine.codec.split_body(body)
-            self._pieces[path] = pieces.messages if pieces else ()
+            events, _ = self._step(left)
+            self._pieces[path] = apart.messages if apart else ()
         return next((e.mismatches for e in events if isinstance(e, RequestSent)), ())
 
     def take(self, given: Input) -> Send | None:
