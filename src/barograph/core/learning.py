@@ -78,6 +78,10 @@ def learn(codec: Codec, state: State, seq: int, event: Event, key: bytes | None 
     # calls of several paths overlap, and one that is planned again keeps its number
     calls = max(state.calls, event.call) if isinstance(event, CallPlanned) else state.calls
     paths = state.paths if after is before else {**state.paths, name: after}
+    over = before.asked.by if before.asked and after.asked is not before.asked else None
+    if over is not None:  # nobody comes back to a call that asked for a summary
+        paths = {path: one for path, one in paths.items() if path != over}
+        fold = fold.without(over)
     if isinstance(event, SummaryAsked):
         paths = {**paths, event.by: _asked(after, event)}
     state = replace(state, fold=fold, calls=calls, paths=paths, factors=factors)

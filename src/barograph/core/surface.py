@@ -305,6 +305,11 @@ class Fold(Struct, frozen=True):
         """The surface of a path; an empty one before its first message."""
         return self.surfaces.get(path, _EMPTY)
 
+    def without(self, path: str) -> "Fold":
+        """This fold without a path that nothing comes back to."""
+        left = {name: one for name, one in self.surfaces.items() if name != path}
+        return Fold(self.seq, left, self.sources)
+
     def apply(self, codec: Codec, seq: int, event: Event) -> "Fold":
         """The fold after one more event.
 

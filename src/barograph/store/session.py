@@ -299,6 +299,8 @@ class Session:
         self._writer.turns.follow(given, sent=send.plan.path if isinstance(send, Send) else None)
         if events:
             state = self._commit(events, state)
+        for path in self._pieces.keys() - state.paths.keys():  # a summary that is over
+            del self._pieces[path]
         self._state = state
         return events, send
 
