@@ -77,8 +77,8 @@ ALL = [
     Sabotage(
         "3 live state is the restored state",
         "core/work.py",
-        "        self.state = learn(self.codec, self.state, self.state.fold.seq + 1, event)\n",
-        "        self.state = learn(self.codec, self.state, self.state.fold.seq + 1, event)\n"
+        "        self.events.append(logged)\n",
+        "        self.events.append(logged)\n"
         "        if type(event).__name__ == 'CallFailed':\n"
         "            self.state = State(self.state.fold, self.state.calls + 1, self.state.paths)\n",
         "invariant_3_a_session_restored",
@@ -190,8 +190,8 @@ ALL = [
     Sabotage(
         "5 what the provider refuses",
         CODEC,
-        "        return Text(text) if text.strip() else None",
-        "        return Text(text) if text else None",
+        "        if not text or text.isspace():",
+        "        if not text:",
         "invariant_5_no_request",
     ),
     Sabotage(
@@ -317,8 +317,8 @@ ALL = [
     Sabotage(
         "B9 versions share nothing that changes",
         "core/trail.py",
-        "        if self._length and len(self._items) == self._length:",
-        "        if self._length:",
+        "        return items if self._length and len(items) == self._length else self.span()",
+        "        return items if self._length else self.span()",
         "invariant_b9_an_older_state",
     ),
     Sabotage(

@@ -11,6 +11,7 @@ A summary, whoever made it, is nobody's speech.
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -155,6 +156,7 @@ def _notes(seq: int, role: Role, origin: Origin, parts: Parts, *, pinned: bool) 
             )
 
 
+@lru_cache(maxsize=256)
 def sets_plan(tool: str) -> bool:
     """Whether a tool of that name sets a plan or a todo list."""
     return bool(_PLANS.search(tool))

@@ -16,7 +16,8 @@ rounds stay whole (9). Nothing is lost: the content stays in the event that brou
 **Out of scope.** When a pass pays (`relief`); what a stub says (`stubs`).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -68,6 +69,9 @@ class Candidate(Struct, frozen=True, kw_only=True):
     is_call: bool = False
 
 
+_NOWHERE: Final[Trail[int]] = Trail()
+
+
 class Pending(Struct, frozen=True, kw_only=True):
     """What a pass would take.
 
@@ -77,6 +81,8 @@ class Pending(Struct, frozen=True, kw_only=True):
         aged: how many have aged; those from `done` to here are stale.
         stale_chars: what they would save.
         rent_tokens: stale tokens, summed over the calls since the last pass.
+        places: by tool, which of the candidates call it or hold a result of it.
+        kept: which of those that are stale stay all the same, pins aside.
     """
 
     candidates: Trail[Candidate] = Trail()
@@ -84,16 +90,28 @@ class Pending(Struct, frozen=True, kw_only=True):
     aged: int = 0
     stale_chars: int = 0
     rent_tokens: float = 0.0
+    places: Mapping[str, Trail[int]] = {}
+    kept: frozenset[int] = frozenset()
+
+    @property
+    def stale(self) -> Iterator[Candidate]:
+        """What a pass would take, in the order of the surface."""
+        for index in range(self.done, self.aged):
+            candidate = self.candidates[index]
+            if not candidate.pinned and index not in self.kept:
+                yield candidate
 
     @property
     def first_stale(self) -> Candidate | None:
         """Where a pass would change the surface first."""
-        stale = (self.candidates[index] for index in range(self.done, self.aged))
-        return next((one for one in stale if not one.pinned), None)
+        return next(self.stale, None)
 
     def with_candidate(self, candidate: Candidate) -> "Pending":
         """One more, at the end."""
-        return replace(self, candidates=self.candidates.appended(candidate))
+        index, places = len(self.candidates), dict(self.places)
+        for tool in set(candidate.tools):
+            places[tool] = places.get(tool, _NOWHERE).appended(index)
+        return replace(self, candidates=self.candidates.appended(candidate), places=places)
 
     def at_round(self, oldest_kept: int) -> "Pending":
         """With everything aged that came before the reply of that number."""
@@ -132,6 +150,7 @@ class Pending(Struct, frozen=True, kw_only=True):
             done=done,
             aged=aged,
             stale_chars=sum(map(_saved, moved[done:aged])),
+            places=_places_of(moved),
         )
 
     def cut(self, entries: int) -> "Pending":
@@ -143,28 +162,40 @@ class Pending(Struct, frozen=True, kw_only=True):
             return self
         done, aged = min(self.done, kept), min(self.aged, kept)
         stale = self.candidates.span(done, aged)
+        candidates = self.candidates.cut(kept)
         return replace(
             self,
-            candidates=self.candidates.cut(kept),
+            candidates=candidates,
             done=done,
             aged=aged,
             stale_chars=sum(map(_saved, stale)),
+            places=_places_of(candidates),
         )
 
     def keeping(self, tools: Collection[str]) -> "Pending":
         """Without stale results of these tools, and without the plan that was set last."""
-        stale = self.candidates.span(self.done, self.aged)
-        plans = [one for one in stale if any(map(sets_plan, one.tools))]
-        calls = [index for index, one in enumerate(plans) if one.is_call]
-        plans = plans[calls[-1] if calls else -1 :]  # the last call, and what it gave back
-        later = self.candidates.span(self.aged) if plans else []
-        if plans and any(sets_plan(tool) for one in later for tool in one.tools):
-            plans = []
-        kept = [one for one in stale if one in plans or not set(tools).isdisjoint(one.tools)]
-        pending = self
-        for one in kept:
-            pending = pending.with_pin(one.entry, pinned=True)
-        return pending
+        named = (index for tool in tools for index in self._places(tool, self.aged))
+        kept = frozenset((*self._plan, *named))
+        if not kept:
+            return self
+        saved_chars = sum(_saved(self.candidates[index]) for index in kept)
+        return replace(self, kept=kept, stale_chars=self.stale_chars - saved_chars)
+
+    @property
+    def _plan(self) -> Sequence[int]:
+        """Where the plan stands that was set last, if it is stale: its call and what that gave."""
+        setting = [tool for tool in self.places if sets_plan(tool)]
+        places = sorted({index for tool in setting for index in self._places(tool)})
+        if not places or places[-1] >= self.aged:
+            return ()
+        calls = [at for at, index in enumerate(places) if self.candidates[index].is_call]
+        return places[calls[-1] if calls else -1 :]
+
+    def _places(self, tool: str, stop: int | None = None) -> list[int]:
+        """Candidates of that tool that no pass has taken, before `stop` if it is given."""
+        places = self.places.get(tool, _NOWHERE)
+        first = bisect_left(places, self.done)
+        return places.span(first, None if stop is None else bisect_left(places, stop))
 
     def with_pin(self, entry: int, *, pinned: bool) -> "Pending":
         """With that entry pinned, or let go. One that passes went by stays as it is."""
@@ -173,6 +204,14 @@ class Pending(Struct, frozen=True, kw_only=True):
         ]
         stale_chars = sum(map(_saved, marked[self.done : self.aged]))
         return replace(self, candidates=Trail(marked), stale_chars=stale_chars)
+
+
+def _places_of(candidates: Iterable[Candidate]) -> dict[str, Trail[int]]:
+    found: dict[str, list[int]] = {}
+    for index, candidate in enumerate(candidates):
+        for tool in set(candidate.tools):
+            found.setdefault(tool, []).append(index)
+    return {tool: Trail(places) for tool, places in found.items()}
 
 
 def _saved(candidate: Candidate) -> int:
@@ -228,9 +267,7 @@ def make_stubs(
     """
     stubs: dict[int, Parts] = {}
     newest = _newest_results(surface) if collapses else {}
-    for candidate in pending.candidates.span(pending.done, pending.aged):
-        if candidate.pinned:
-            continue
+    for candidate in pending.stale:
         entry = surface.entries[candidate.entry]
         parts = tuple(_stub_of(part, entry.seq, newest) for part in entry.parts)
         if parts != entry.parts:
@@ -255,7 +292,7 @@ def drop_thinking(surface: Surface, entry: int) -> tuple[Stub, ...]:
 
 def has_thinking_after(surface: Surface, entry: int) -> bool:
     """Whether the model's thinking is replayed after that entry."""
-    return any(_thinks(one) for one in surface.entries.span(entry))
+    return any(map(_thinks, reversed(surface.entries.span(entry))))
 
 
 def _thinks(entry: Entry) -> bool:

@@ -68,9 +68,11 @@ class Departure:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._prefix is None:
+            return
         with _lock:
             firsts = _firsts.get(self._session, {})
-            if self._prefix is not None and firsts.get(self._prefix) is self:
+            if firsts.get(self._prefix) is self:
                 del firsts[self._prefix]
         self._settle(has_begun=False)
 
