@@ -40,6 +40,8 @@ bench: $(READY)
 	-$(BIN)/python bench/space.py
 	$(BIN)/python bench/stubs.py
 	$(BIN)/python bench/relief.py
+	$(BIN)/python bench/nibbling.py
+	$(BIN)/python bench/originals.py
 	$(BIN)/python bench/digest.py
 	$(BIN)/python bench/projection.py
 	@if [ -n "$$BAROGRAPH_CORPUS" ]; then set -x; \

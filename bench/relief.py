@@ -160,7 +160,7 @@ def _by_passes(one: Schedule) -> tuple[float, int]:
     return one.passes, one.cost
 
 
-def rent_rule(ratio: float) -> Rule:
+def rent_rule(ratio: float, safety: float = POLICY.safety_ratio) -> Rule:
     """The rule of `core.relief`."""
 
     def rule(game: Game, call: int) -> bool:
@@ -168,7 +168,7 @@ def rent_rule(ratio: float) -> Rule:
         rent = read * (game.rent + game.stale(call))
         if rent >= ratio * (write - read) * game.rewritten(call):
             return True
-        return _presses(game, call, POLICY.safety_ratio)
+        return _presses(game, call, safety)
 
     return rule
 
@@ -185,6 +185,8 @@ RULES: Final[dict[str, Rule]] = {
     "at 60 % of the window": lambda game, call: _presses(game, call, 0.60),
     "every 20 rounds": lambda _game, call: call % 20 == 0,
     "balanced": rent_rule(POLICY.rent_ratio),
+    "balanced, safety 0.8": rent_rule(POLICY.rent_ratio, 0.8),
+    "balanced, safety 0.6": rent_rule(POLICY.rent_ratio, 0.6),
     "balanced, rent 0.7": rent_rule(0.7),
     "balanced, rent 1.0": rent_rule(1.0),
 }

@@ -30,7 +30,7 @@ from langchain.agents.middleware import (
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
 from langchain_anthropic import ChatAnthropic
 from langchain_anthropic.middleware import AnthropicPromptCachingMiddleware
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.graph.message import add_messages
 from msgspec import Struct
 from msgspec.structs import replace
@@ -218,7 +218,11 @@ def by_langchain(stock: Callable[[str, int], "Stock"], thread: Thread, window: i
 
 
 class Stock:
-    """LangChain's middlewares in the order in which an agent runs them, for one thread."""
+    """LangChain's middlewares in the order in which an agent runs them, for one thread.
+
+    Some recordings hold results without a call, and calls without a result. Nothing in LangChain
+    mends that and a provider refuses it, so they get a history that is mended.
+    """
 
     def __init__(
         self,
@@ -230,12 +234,13 @@ class Stock:
         self._caching = AnthropicPromptCachingMiddleware()
         self._state: list[AnyMessage] = []
         self._taken = 0
+        self._open: dict[str, None] = {}
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> Any:
         """What a graph does: reduce the state, then call through what is wrapped around."""
-        self._add(request.messages[self._taken :])
+        self._add(list(self._mended(request.messages[self._taken :])))
         self._taken = len(request.messages)
         if self._before is not None:
             update = self._before.before_model({"messages": self._state}, None)  # type: ignore[arg-type, typeddict-item]
@@ -248,6 +253,19 @@ class Stock:
         self, handler: Callable[[ModelRequest[Any]], ModelResponse[Any]], request: ModelRequest[Any]
     ) -> Any:
         return self._caching.wrap_model_call(request, handler)
+
+    def _mended(self, messages: Sequence[AnyMessage]) -> Iterator[AnyMessage]:
+        for message in messages:
+            if isinstance(message, ToolMessage):
+                if message.tool_call_id in self._open:
+                    del self._open[message.tool_call_id]
+                    yield message
+                continue
+            for call in self._open:
+                yield ToolMessage("[no result]", tool_call_id=call)
+            calls = message.tool_calls if isinstance(message, AIMessage) else []
+            self._open = {str(call["id"]): None for call in calls}
+            yield message
 
     def _add(self, messages: Sequence[AnyMessage]) -> None:
         self._state = add_messages(self._state, list(messages))  # type: ignore[assignment, arg-type]
