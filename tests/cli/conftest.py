@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from everything import record
+from scanned import play
 
 from barograph.cli import main
+from barograph.core.policy import Policy
 from barograph.store import SqliteStore
 from talk import Talk
 
@@ -66,3 +68,11 @@ def run_json(run):
         return json.loads(result.stdout)
 
     return invoke
+
+
+@pytest.fixture
+def path(tmp_path):
+    """The store of a session whose every round finds much."""
+    file = tmp_path / "sessions.db"
+    play(file, Policy())
+    return file

@@ -1,5 +1,8 @@
 """A session whose every round finds much."""
 
+from click.testing import CliRunner
+
+from barograph.cli import main
 from barograph.core.policy import Policy
 from barograph.store import SqliteStore
 from rounds import play_rounds
@@ -18,3 +21,15 @@ def play(path, policy):
     results = [found(number) for number in range(ROUNDS - 1)]
     play_rounds(store, policy, results, system="Scan. " * 900)
     store.close()
+
+
+def run(path, *arguments):
+    return CliRunner().invoke(main, [*arguments, "--store", str(path)])
+
+
+def log_of(path):
+    store = SqliteStore(path)
+    try:
+        return list(store.read("scan"))
+    finally:
+        store.close()

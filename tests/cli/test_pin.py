@@ -2,33 +2,9 @@
 
 import json
 
-import pytest
-from click.testing import CliRunner
-from scanned import play
+from scanned import log_of, run
 
-from barograph.cli import main
 from barograph.core.events import Pinned
-from barograph.core.policy import Policy
-from barograph.store import SqliteStore
-
-
-@pytest.fixture
-def path(tmp_path):
-    file = tmp_path / "sessions.db"
-    play(file, Policy())
-    return file
-
-
-def run(path, *arguments):
-    return CliRunner().invoke(main, [*arguments, "--store", str(path)])
-
-
-def log_of(path):
-    store = SqliteStore(path)
-    try:
-        return list(store.read("scan"))
-    finally:
-        store.close()
 
 
 def request_of(path):

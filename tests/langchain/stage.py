@@ -7,6 +7,7 @@ from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
 
 from barograph.audit.limits import reuse_ceilings
 from barograph.audit.score import _prompts, broken_requests, most_breakpoints
@@ -89,6 +90,38 @@ def config(session):
 
 def ask(text):
     return {"messages": [HumanMessage(text)]}
+
+
+class Run:
+    """An agent with a memory of its own, and what its provider saw. `ours` goes to Barograph."""
+
+    def __init__(self, simulator, session, store, ours, **more):
+        self.simulator, self.session, self.store = simulator, session, store
+        self.ours, self.more = ours, more
+        self.saver = InMemorySaver()
+        self.restart()
+
+    def restart(self):
+        """A new process: the store and the framework's state are what is left."""
+        self.agent = agent_at(
+            self.simulator.url,
+            self.session,
+            self.store,
+            barograph=dict(self.ours),
+            checkpointer=self.saver,
+            **self.more,
+        )
+
+    def say(self, text, *replies):
+        self.simulator.play(self.session, list(replies))
+        return self.agent.invoke(ask(text), config(self.session))["messages"]
+
+    def of(self, kind):
+        return [event for event in logged(self.store, self.session) if isinstance(event, kind)]
+
+    @property
+    def exchanges(self):
+        return exchanges_of(self.simulator, self.session)
 
 
 def exchanges_of(simulator, session):

@@ -9,9 +9,9 @@ import time
 import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 from stage import (
+    Run,
     agent_at,
     ask,
     calling,
@@ -51,36 +51,19 @@ class Told:
         return self.said
 
 
-class Run:
-    """An agent with a memory of its own and sources of context, and what its provider saw."""
+class FramedRun(Run):
+    """The same with sources of context, which say what each request finds."""
 
     def __init__(self, simulator, session, store, sources, *, policy=None, **more):
-        self.simulator, self.session, self.store = simulator, session, store
-        self.ours = {"frame": [one.source for one in sources], "policy": policy or Policy()}
-        self.more, self.saver = more, InMemorySaver()
-        self.restart()
-
-    def restart(self):
-        self.agent = agent_at(
-            self.simulator.url,
-            self.session,
-            self.store,
-            barograph=dict(self.ours),
-            checkpointer=self.saver,
-            **self.more,
-        )
+        ours = {"frame": [one.source for one in sources], "policy": policy or Policy()}
+        super().__init__(simulator, session, store, ours, **more)
 
     def say(self, text, *replies):
-        self.simulator.play(self.session, list(replies) or [DONE])
-        return self.agent.invoke(ask(text), config(self.session))
-
-    @property
-    def exchanges(self):
-        return exchanges_of(self.simulator, self.session)
+        return super().say(text, *(replies or [DONE]))
 
     @property
     def frames(self):
-        return [e for e in logged(self.store, self.session) if isinstance(e, FrameComposed)]
+        return self.of(FrameComposed)
 
     def changes(self):
         return [[(one.source, one.change) for one in frame.sections] for frame in self.frames]
@@ -88,7 +71,7 @@ class Run:
 
 @pytest.fixture
 def run(simulator, session, store):
-    return lambda *sources, **more: Run(simulator, session, store, sources, **more)
+    return lambda *sources, **more: FramedRun(simulator, session, store, sources, **more)
 
 
 def test_a_frame_follows_the_message_of_the_user_and_nothing_else_changes(run, store, session):

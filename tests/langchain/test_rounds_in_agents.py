@@ -7,9 +7,9 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
 from stage import (
     SYSTEM,
+    Run,
     agent_at,
     ask,
     calling,
@@ -35,33 +35,7 @@ OWN_BLOCK, IN_RESULT = "claude-opus-4-8", "claude-haiku-4-5"
 NOTE = "Note from the system"
 
 
-class Run:
-    """An agent with a memory of its own, and what its provider saw."""
-
-    def __init__(self, simulator, session, store, policy, **more):
-        self.simulator, self.session, self.store = simulator, session, store
-        self.policy, self.more = policy, more
-        self.saver = InMemorySaver()
-        self.restart()
-
-    def restart(self):
-        """A new process: the store and the framework's state are what is left."""
-        url, ours = self.simulator.url, {"policy": self.policy}
-        self.agent = agent_at(
-            url, self.session, self.store, barograph=ours, checkpointer=self.saver, **self.more
-        )
-
-    def say(self, text, *replies):
-        self.simulator.play(self.session, list(replies))
-        return self.agent.invoke(ask(text), config(self.session))["messages"]
-
-    def of(self, kind):
-        return [event for event in logged(self.store, self.session) if isinstance(event, kind)]
-
-    @property
-    def exchanges(self):
-        return exchanges_of(self.simulator, self.session)
-
+class NudgedRun(Run):
     @property
     def noted(self):
         """How many nudges each request shows."""
@@ -70,7 +44,7 @@ class Run:
 
 @pytest.fixture
 def run(simulator, session, store):
-    return lambda **knobs: Run(simulator, session, store, Policy(**knobs))
+    return lambda **knobs: NudgedRun(simulator, session, store, {"policy": Policy(**knobs)})
 
 
 def rounds(count, first=0):
@@ -87,7 +61,9 @@ def thinker(simulator, session, store, policy, model):
     budget = {"type": "enabled", "budget_tokens": 1024}
     how = {"type": "adaptive"} if model == "claude-opus-5-5" else budget
     chat = model_at(simulator.url, session, model=model, thinking=how, max_tokens=2048)
-    return Run(simulator, session, store, policy, model=chat, system_prompt=SYSTEM * 3)
+    return NudgedRun(
+        simulator, session, store, {"policy": policy}, model=chat, system_prompt=SYSTEM * 3
+    )
 
 
 def thinking(reply, number):
