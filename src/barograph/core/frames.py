@@ -138,6 +138,7 @@ class Frames(Struct, frozen=True, kw_only=True):
             aged_before: number of the reply of the path before which recalled items have aged.
         """
         left: dict[int, Parts] = {}
+        told: set[str] = set()  # sources that an older frame, which may stay, tells of
         for sent in self.sent:
             if sent.turn >= turn:
                 continue
@@ -146,15 +147,20 @@ class Frames(Struct, frozen=True, kw_only=True):
                 text
                 for one, text in sent.sections
                 if (
-                    not is_aged
+                    not is_aged or (one.change == "removed" and one.source in told)
                     if one.adds or one.change == "removed"
-                    else self.holding[one.source].seq == sent.seq
+                    else self._holds(one.source, sent.seq)
                 )
             ]
+            told |= {one.source for one, _ in sent.sections if one.change != "removed"}
             if len(kept) < len(sent.sections):
                 said = kept or [frame_retired(sent.turn, f"#{sent.seq}")]
                 left[sent.seq] = tuple(map(Text, said))
         return left
+
+    def _holds(self, source: str, seq: int) -> bool:
+        """Whether what that source said in that frame is in force."""
+        return source in self.holding and self.holding[source].seq == seq
 
 
 def plan_sections(
