@@ -9,18 +9,21 @@ from collections import Counter
 from collections.abc import Awaitable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Final, cast
+from typing import Final, TypeAlias, get_args
 
 from msgspec.structs import replace
 
+from barograph.core.canonical import clean_text
 from barograph.core.errors import UsageError
 from barograph.core.events import FrameMissed
 from barograph.core.frames import Offer, Offered
 from barograph.core.texts import cut_to_budget
-from barograph.core.trust import Item
+from barograph.core.trust import Item, Trust
 from barograph.frame.source import Ask, Given, Source
 
 _REASON_CHARS: Final = 200
+_TEXTS: Final = ("id", "text", "origin", "domain", "date")
+_Found: TypeAlias = Offered | FrameMissed
 
 
 class Composer:
@@ -42,44 +45,44 @@ class Composer:
                 source=twice[0],
             )
         self.sources: Final = tuple(sources)
-        self._hanging: dict[str, Future[Given]] = {}
+        self._hanging: dict[str, Future[_Found]] = {}
 
     def compose(self, ask: Ask) -> Offer:
         """What all sources offer for a turn."""
         began = time.monotonic()
         asked = [(one, self._started(one, ask)) for one in self.sources if one.is_for(ask)]
         return _offer(
-            [(one, _awaited(one, future, began + one.timeout_seconds)) for one, future in asked]
+            [self._awaited(one, future, began + one.timeout_seconds) for one, future in asked]
         )
 
     async def acompose(self, ask: Ask) -> Offer:
         """The same without blocking the event loop."""
         asked = [one for one in self.sources if one.is_for(ask)]
-        given = await asyncio.gather(*(self._given(one, ask) for one in asked))
-        return _offer(list(zip(asked, given, strict=True)))
+        return _offer(await asyncio.gather(*(self._found(one, ask) for one in asked)))
 
-    async def _given(self, source: Source, ask: Ask) -> Given | FrameMissed:
+    async def _found(self, source: Source, ask: Ask) -> _Found:
         try:
             async with asyncio.timeout(source.timeout_seconds):
                 if inspect.iscoroutinefunction(source.compose):
-                    return cast("Given", await source.compose(ask))
-                started = self._started(source, ask)
-                if isinstance(started, FrameMissed):
-                    return started
-                waiting = asyncio.wrap_future(started)
-                waiting.add_done_callback(_heard)
-                return await asyncio.shield(waiting)
+                    return _offered(source, await source.compose(ask))
+                return await self._heard(source, self._started(source, ask))
         except TimeoutError:
             return _late(source)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is that source's alone
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise  # it is the agent that is cancelled
+            return _failed(source, error)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is that source's alone
             return _failed(source, error)
 
-    def _started(self, source: Source, ask: Ask) -> Future[Given] | FrameMissed:
-        """A thread of its own for a source; none while an earlier one still hangs."""
+    def _started(self, source: Source, ask: Ask) -> Future[_Found]:
+        """A thread of its own for a source; none while one that was late still hangs."""
+        future = Future[_Found]()
         before = self._hanging.get(source.name)
         if before is not None and not before.done():
-            return FrameMissed(source.name, "it has not answered an earlier turn yet")
-        future = self._hanging[source.name] = Future[Given]()
+            future.set_result(FrameMissed(source.name, "it has not answered an earlier turn yet"))
+            return future
         context = contextvars.copy_context()
         # A daemon: one that hangs for ever must not keep the process.
         thread = threading.Thread(
@@ -88,68 +91,80 @@ class Composer:
             name=f"barograph-frame-{source.name}",
             daemon=True,
         )
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            future.set_result(_failed(source, error))
         return future
 
+    async def _heard(self, source: Source, started: Future[_Found]) -> _Found:
+        try:
+            return await asyncio.shield(asyncio.wrap_future(started))
+        finally:
+            self._look_at(source, started)
 
-def _run(source: Source, ask: Ask, future: Future[Given]) -> None:
+    def _awaited(self, source: Source, started: Future[_Found], deadline: float) -> _Found:
+        try:
+            return started.result(timeout=max(0.0, deadline - time.monotonic()))
+        except FutureTimeoutError:
+            return _late(source)
+        finally:
+            self._look_at(source, started)
+
+    def _look_at(self, source: Source, started: Future[_Found]) -> None:
+        """Remember one that nobody waits for any more. Other turns may ask at the same time."""
+        if not started.done():
+            self._hanging[source.name] = started
+
+
+def _run(source: Source, ask: Ask, future: Future[_Found]) -> None:
+    found: _Found
     try:
         given = source.compose(ask)
         if inspect.isawaitable(given):
             given = asyncio.run(_wait_for(given))
-        future.set_result(given)
-    except BaseException as error:  # noqa: BLE001 - carried to whoever waits
-        future.set_exception(error)
+        found = _offered(source, given)
+    except BaseException as error:  # noqa: BLE001 - what ends this thread is that source's alone
+        found = _failed(source, error)
+    future.set_result(found)
 
 
 async def _wait_for(given: Awaitable[Given]) -> Given:
     return await given
 
 
-def _heard(future: asyncio.Future[Given]) -> None:
-    """Take note of an end that came too late, or asyncio would complain that nobody did."""
-    if not future.cancelled():
-        future.exception()
+def _offer(found: Sequence[_Found]) -> Offer:
+    return Offer(
+        sections=tuple(one for one in found if isinstance(one, Offered)),
+        missed=tuple(one for one in found if isinstance(one, FrameMissed)),
+    )
 
 
-def _awaited(
-    source: Source, started: Future[Given] | FrameMissed, deadline: float
-) -> Given | FrameMissed:
-    if isinstance(started, FrameMissed):
-        return started
-    try:
-        return started.result(timeout=max(0.0, deadline - time.monotonic()))
-    except FutureTimeoutError as error:
-        return _failed(source, error) if started.done() else _late(source)
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is that source's alone
-        return _failed(source, error)
-
-
-def _offer(given: Sequence[tuple[Source, Given | FrameMissed]]) -> Offer:
-    sections: list[Offered] = []
-    missed: list[FrameMissed] = []
-    for source, one in given:
-        found = one if isinstance(one, FrameMissed) else _offered(source, one)
-        if isinstance(found, FrameMissed):
-            missed.append(found)
-        else:
-            sections.append(found)
-    return Offer(sections=tuple(sections), missed=tuple(missed))
-
-
-def _offered(source: Source, given: Given) -> Offered | FrameMissed:
+def _offered(source: Source, given: object) -> _Found:
     """What a source gave, within its budget."""
     if given is None or isinstance(given, str):
-        text = cut_to_budget((given or "").strip(), source.budget_chars)
+        text = cut_to_budget(clean_text(given or "").strip(), source.budget_chars)
         if source.trust == "operator" or not text:
             return Offered(source=source.name, text=text)
         items: tuple[Item, ...] = (Item(id=source.name, text=text, trust=source.trust),)
+    elif isinstance(given, Sequence) and all(map(_is_item, given)):
+        items = _within(tuple(map(_cleaned, given)), source.budget_chars)
     else:
-        try:
-            items = _within(tuple(given), source.budget_chars)
-        except (TypeError, AttributeError):
-            return FrameMissed(source.name, f"it gave {type(given).__name__}, no text and no items")
+        return FrameMissed(source.name, f"it gave {type(given).__name__}, no text and no items")
     return Offered(source=source.name, items=items, adds=source.adds)
+
+
+def _is_item(given: object) -> bool:
+    """Whether it is an item, and can be logged as one: nobody has checked what it is made of."""
+    return (
+        isinstance(given, Item)
+        and all(isinstance(getattr(given, name), str) for name in _TEXTS)
+        and given.trust in get_args(Trust)
+    )
+
+
+def _cleaned(item: Item) -> Item:
+    return replace(item, **{name: clean_text(getattr(item, name)) for name in _TEXTS})
 
 
 def _within(items: tuple[Item, ...], budget_chars: int) -> tuple[Item, ...]:
@@ -171,4 +186,8 @@ def _late(source: Source) -> FrameMissed:
 
 
 def _failed(source: Source, error: BaseException) -> FrameMissed:
-    return FrameMissed(source.name, f"{type(error).__name__}: {error}"[:_REASON_CHARS])
+    try:
+        said = clean_text(f"{type(error).__name__}: {error}")
+    except Exception:  # noqa: BLE001 - an error of others may not even have words
+        said = type(error).__name__
+    return FrameMissed(source.name, said[:_REASON_CHARS])

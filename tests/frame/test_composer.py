@@ -1,0 +1,147 @@
+"""Sources of others' making: whatever one does or gives, the turn goes on with the rest."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from barograph.core.state import State
+from barograph.core.trust import Item
+from barograph.frame import Ask, Composer, Source
+
+ASK = Ask(session="s", path="main", text="hello", at=0.0, mode="normal", state=State())
+GOOD = Source(name="good", compose=lambda _: "Fine.", trust="operator")
+
+
+class Wordless(Exception):
+    def __str__(self):
+        raise ValueError("no words")
+
+
+def raising(error):
+    def compose(_):
+        raise error
+
+    return compose
+
+
+def araising(error):
+    async def compose(_):
+        raise error
+
+    return compose
+
+
+def both(*sources):
+    """What a sync and an async agent are offered."""
+    yield Composer(sources).compose(ASK)
+    yield asyncio.run(Composer(sources).acompose(ASK))
+
+
+ERRORS = [
+    ValueError("\ud800"),
+    Wordless(),
+    StopIteration(),
+    SystemExit(2),
+    asyncio.CancelledError(),
+]
+
+
+@pytest.mark.parametrize("error", [*ERRORS, KeyboardInterrupt(), GeneratorExit()], ids=repr)
+def test_whatever_a_source_raises_is_its_own(error):
+    for offer in both(Source(name="bad", compose=raising(error)), GOOD):
+        assert [one.source for one in offer.sections] == ["good"]
+        assert offer.missed[0].reason.startswith(type(error).__name__)
+        offer.missed[0].reason.encode()
+
+
+@pytest.mark.parametrize(
+    "error", [one for one in ERRORS if not isinstance(one, StopIteration)], ids=repr
+)
+def test_whatever_a_coroutine_raises_is_its_own(error):
+    for offer in both(Source(name="bad", compose=araising(error)), GOOD):
+        assert [one.source for one in offer.sections] == ["good"]
+        assert offer.missed[0].reason.startswith(type(error).__name__)
+
+
+def endless():
+    while True:
+        yield Item(id="a", text="x")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        endless(),
+        b"bytes",
+        {"a": "b"},
+        ["text"],
+        [Item(id=3, text="x")],
+        [Item(id="a", text=b"x")],
+        [Item(id="a", text="x", origin=None)],
+        [Item(id="a", text="x", trust="system")],
+    ],
+    ids=lambda given: repr(given)[:60],
+)
+def test_what_is_no_text_and_no_items_is_missed(given):
+    for offer in both(Source(name="odd", compose=lambda _: given), GOOD):
+        assert [one.source for one in offer.sections] == ["good"]
+        assert "no text and no items" in offer.missed[0].reason
+
+
+def test_text_that_utf_8_cannot_carry_is_mended():
+    items = [Item(id="a\ud800", text="x\ud800", origin="o\ud800")]
+    plain = Source(name="plain", compose=lambda _: "x\ud800", trust="operator")
+
+    for offer in both(plain, Source(name="items", compose=lambda _: items)):
+        text, recalled = offer.sections
+        assert text.text == "x\ufffd"
+        assert recalled.items == (Item(id="a\ufffd", text="x\ufffd", origin="o\ufffd"),)
+
+
+def test_turns_at_the_same_time_ask_a_source_side_by_side():
+    together = threading.Barrier(3, timeout=10)
+
+    def slow(_):
+        together.wait()
+        return "Fine."
+
+    composer = Composer([Source(name="slow", compose=slow, timeout_seconds=20)])
+    offers = []
+    turns = [
+        threading.Thread(target=lambda: offers.append(composer.compose(ASK))) for _ in range(3)
+    ]
+    for turn in turns:
+        turn.start()
+    for turn in turns:
+        turn.join()
+
+    assert [offer.missed for offer in offers] == [()] * 3
+
+
+def test_a_turn_that_is_cancelled_ends_at_once_and_its_source_is_not_asked_again_meanwhile():
+    release, began, asked = threading.Event(), threading.Event(), []
+
+    def hang(_):
+        asked.append(1)
+        began.set()
+        release.wait(20)
+
+    composer = Composer([Source(name="hang", compose=hang, timeout_seconds=20)])
+
+    async def play():
+        turn = asyncio.create_task(composer.acompose(ASK))
+        await asyncio.to_thread(began.wait)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        return await composer.acompose(ASK)
+
+    at = time.monotonic()
+    offer = asyncio.run(play())
+    release.set()
+
+    assert time.monotonic() - at < 10
+    assert len(asked) == 1
+    assert "earlier turn" in offer.missed[0].reason
