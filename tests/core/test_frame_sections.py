@@ -3,7 +3,7 @@
 import pytest
 
 from barograph.core.events import FrameComposed, FrameMissed, Stub
-from barograph.core.frames import Frames, Offer, Offered, plan_sections
+from barograph.core.frames import Frames, Offer, Offered, plan_again, plan_sections
 
 
 class Told:
@@ -60,3 +60,20 @@ def test_what_was_taken_back_does_not_hold_again_when_a_pass_spares_its_frame(to
     assert told.retire(only={2}) == set()
     assert told.frames.holding == {}
     assert told.say(goal="") == []
+
+
+def test_what_a_fold_hid_and_its_source_took_back_is_never_said_again(told):
+    told.say(goal="Ship it.")
+    told.fold(1)
+
+    assert told.say(goal="") == []
+    assert plan_again(told.frames) == ((), ())
+
+
+def test_what_a_fold_hid_is_said_again_while_its_source_fails(told):
+    told.say(goal="Ship it.")
+    told.fold(1)
+
+    assert told.say(missed=("goal",)) == [("goal", "again")]
+    assert told.frames.holding["goal"].text == told.frames.sent[0].sections[0][1]
+    assert told.say(goal="Ship it.") == []

@@ -86,7 +86,8 @@ class Frames(Struct, frozen=True, kw_only=True):
         sent: those that the surface shows, oldest first.
         holding: by source, the section in force.
         shown: digest of each item to be seen, by source and id.
-        hidden: by source, the section that was in force until a fold hid it.
+        hidden: by source, the section that was in force until a fold hid it; none once there is
+            another frame, which says again what still holds.
         composed: number of the last turn that had its frame composed; 0 for none.
     """
 
@@ -101,9 +102,7 @@ class Frames(Struct, frozen=True, kw_only=True):
         texts = [part.text for part in event.parts if isinstance(part, Text)]
         sections = tuple(zip(event.sections, texts, strict=False))
         sent = (*self.sent, Sent(seq, event.turn, replies, sections)) if sections else self.sent
-        said = {one.source for one in event.sections}
-        hidden = {name: one for name, one in self.hidden.items() if name not in said}
-        return replace(_in_force(sent), hidden=hidden, composed=event.turn)
+        return replace(_in_force(sent), composed=event.turn)
 
     def without(self, seqs: Collection[int], *, by_fold: bool) -> "Frames":
         """With the frames of these events off the surface: by a fold, or with what was undone."""
@@ -170,18 +169,24 @@ def plan_sections(
     planned = [_plan(frames, one, turn) for one in offer.sections]
     heard = {one.source for one in offer.sections} | {one.source for one in offer.missed}
     planned += [_taken_back(name, turn) for name in frames.holding if name not in heard]
+    # one that failed said nothing new: what it gave before holds, and is to be seen again
+    missed = {one.source for one in offer.missed}
+    planned += [_again(one) for name, one in frames.hidden.items() if name in missed]
     said = [one for one in planned if one is not None]
     return tuple(one for one, _ in said), tuple(Text(text) for _, text in said)
 
 
 def plan_again(frames: Frames) -> tuple[tuple[FrameSection, ...], tuple[Text, ...]]:
     """The sections that a fold has just hidden, word for word."""
-    hidden = frames.hidden.values()
-    sections = tuple(replace(one.section, change="again") for one in hidden)
-    return sections, tuple(Text(one.text) for one in hidden)
+    said = [_again(one) for one in frames.hidden.values()]
+    return tuple(one for one, _ in said), tuple(Text(text) for _, text in said)
 
 
 _Planned: TypeAlias = tuple[FrameSection, str]
+
+
+def _again(one: Holding) -> _Planned:
+    return replace(one.section, change="again"), one.text
 
 
 def _plan(frames: Frames, offered: Offered, turn: int) -> _Planned | None:
