@@ -4,6 +4,7 @@ import pytest
 
 from barograph.core.events import FrameComposed, FrameMissed, Stub
 from barograph.core.frames import Frames, Offer, Offered, plan_again, plan_sections
+from barograph.core.trust import Item
 
 
 class Told:
@@ -77,3 +78,12 @@ def test_what_a_fold_hid_is_said_again_while_its_source_fails(told):
     assert told.say(missed=("goal",)) == [("goal", "again")]
     assert told.frames.holding["goal"].text == told.frames.sent[0].sections[0][1]
     assert told.say(goal="Ship it.") == []
+
+
+def test_items_of_one_id_are_each_shown_once(told):
+    one, two = Item(id="a", text="one"), Item(id="a", text="two")
+    recalled = Offered(source="docs", items=(one, two, one), adds=True)
+
+    assert told.offer(recalled) == [("docs", "new")]
+    assert len(told.frames.sent[0].sections[0][0].items) == 2
+    assert told.offer(recalled) == []

@@ -17,6 +17,7 @@ their trust is logged as it was given (11).
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -76,7 +77,7 @@ class Sent(Struct, frozen=True):
     sections: tuple[tuple[FrameSection, str], ...]
 
 
-_ItemKey: TypeAlias = tuple[str, str]
+_ItemKey: TypeAlias = tuple[str, str, str]
 
 
 class Frames(Struct, frozen=True, kw_only=True):
@@ -85,7 +86,7 @@ class Frames(Struct, frozen=True, kw_only=True):
     Attributes:
         sent: those that the surface shows, oldest first.
         holding: by source, the section in force.
-        shown: digest of each item to be seen, by source and id.
+        shown: source, id and digest of each item to be seen.
         hidden: by source, the section that was in force until a fold hid it; none once there is
             another frame, which says again what still holds.
         composed: number of the last turn that had its frame composed; 0 for none.
@@ -93,7 +94,7 @@ class Frames(Struct, frozen=True, kw_only=True):
 
     sent: tuple[Sent, ...] = ()
     holding: Mapping[str, Holding] = {}
-    shown: Mapping[_ItemKey, str] = {}
+    shown: AbstractSet[_ItemKey] = frozenset()
     hidden: Mapping[str, Holding] = {}
     composed: int = 0
 
@@ -192,7 +193,8 @@ def _again(one: Holding) -> _Planned:
 def _plan(frames: Frames, offered: Offered, turn: int) -> _Planned | None:
     source, known = offered.source, frames.holding.get(offered.source)
     if offered.adds:
-        items = tuple(item for item in offered.items if _is_new(frames, source, item))
+        new = {_key(source, item): item for item in offered.items}
+        items = tuple(item for key, item in new.items() if key not in frames.shown)
         return _said(offered, items, "new", turn) if items else None
     if not offered.text and not offered.items:
         return _taken_back(source, turn) if known else None
@@ -227,8 +229,8 @@ def _taken_back(source: str, turn: int) -> _Planned:
     return FrameSection(source=source, change="removed"), section_removed(source, turn=turn)
 
 
-def _is_new(frames: Frames, source: str, item: Item) -> bool:
-    return frames.shown.get((source, item.id)) != _digest_of_item(item)
+def _key(source: str, item: Item) -> _ItemKey:
+    return source, item.id, _digest_of_item(item)
 
 
 def _digest_of(offered: Offered) -> str:
@@ -245,14 +247,14 @@ def _in_force(sent: Iterable[Sent]) -> Frames:
     """What is in force where these frames are to be seen, in their order."""
     frames = tuple(sent)
     holding: dict[str, Holding] = {}
-    shown: dict[_ItemKey, str] = {}
+    shown: set[_ItemKey] = set()
     for one in frames:
         for said, text in one.sections:
             if said.change == "removed":
                 holding.pop(said.source, None)
             elif not said.adds:
                 holding[said.source] = Holding(one.seq, said, text)
-            shown |= {(said.source, item.id): item.digest for item in said.items}
+            shown |= {(said.source, item.id, item.digest) for item in said.items}
     return Frames(sent=frames, holding=holding, shown=shown)
 
 
