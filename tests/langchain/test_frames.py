@@ -388,3 +388,9 @@ def test_two_sources_of_one_name_are_refused(store):
     one = Source(name="goal", compose=lambda _: "x")
     with pytest.raises(UsageError, match="'goal'"):
         Barograph(store, frame=[one, one])
+
+
+@pytest.mark.parametrize("mode", ["Private", "incognito", ""])
+def test_a_mode_that_there_is_not_is_refused(store, mode):
+    with pytest.raises(UsageError, match="no mode"):
+        Barograph(store, mode=mode)

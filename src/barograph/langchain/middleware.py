@@ -18,7 +18,7 @@ from barograph.core.engine import Engine
 from barograph.core.errors import UsageError
 from barograph.core.pins import Pin
 from barograph.core.policy import Policy
-from barograph.frame import Ask, Composer, Mode, Source
+from barograph.frame import MODES, Ask, Composer, Mode, Source
 from barograph.langchain.calls import ModelCall, ToolRun
 from barograph.langchain.deferred import SEARCH_TOOLS
 from barograph.langchain.fanout import Departure
@@ -51,7 +51,8 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         clock: seconds since the epoch.
 
     Raises:
-        UsageError: the summariser is of a kind whose requests are not known.
+        UsageError: no such mode, a store for a private one, or the summariser is of a kind whose
+            requests are not known.
         SettingsError: a file of settings or a variable cannot be used.
         StoreError: the store cannot be opened.
     """
@@ -67,6 +68,11 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         summariser: ChatAnthropic | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        if mode not in MODES:  # one misspelt would leave all of a private run behind
+            raise UsageError(
+                f"There is no mode {mode!r}.",
+                next_step=f"Choose one of {', '.join(sorted(MODES))}.",
+            )
         if mode == "private":
             store = _in_memory(store)
         if summariser is not None and not isinstance(summariser, ChatAnthropic):
