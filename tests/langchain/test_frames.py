@@ -354,6 +354,31 @@ def test_a_compaction_in_mid_turn_shows_again_what_it_hid(simulator, session, st
     prove_sound(store, session, agent.exchanges)
 
 
+def test_a_turn_made_again_shows_what_a_fold_had_hidden(simulator, session, store, run):
+    goal = Told("goal", "Ship it.")
+
+    @tool
+    def long(path: str) -> str:
+        """Read a long file."""
+        return f"{path} line of text\n" * 400
+
+    policy = Policy(name="bound-once", window_tokens=12_000, summary="digest")
+    agent = run(goal, policy=policy, tools=(long,))
+    for turn in range(2):
+        calls = (calling((f"{turn}-{i}", "long", {"path": f"{turn}-{i}"})) for i in range(3))
+        history = agent.say(f"ask {turn}", *calls, DONE)
+    assert agent.changes() == [[("goal", "new")], [], [("goal", "again")]]
+    asked = max(i for i, message in enumerate(history) if message.type == "human")
+    simulator.play(session, [DONE])
+
+    agent_at(simulator.url, session, store, tools=(long,), barograph=dict(agent.ours)).invoke(
+        {"messages": history[: asked + 1]}, config(session)
+    )
+
+    assert sum("Ship it." in str(text) for text in sent_texts(agent.exchanges[-1])) == 1
+    prove_sound(store, session, agent.exchanges)
+
+
 def test_superseded_frames_are_retired_by_a_pass_and_never_alone(run, store, session):
     facts = Told("facts")
     policy = Policy(

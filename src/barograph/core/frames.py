@@ -106,15 +106,20 @@ class Frames(Struct, frozen=True, kw_only=True):
         return replace(_in_force(sent), composed=event.turn)
 
     def without(self, seqs: Collection[int], *, by_fold: bool) -> "Frames":
-        """With the frames of these events off the surface: by a fold, or with what was undone."""
+        """With the frames of these events off the surface: by a fold, or with what was undone.
+
+        What a fold had hidden is hidden once more where the frame that said it again is undone.
+        """
         if not any(one.seq in seqs for one in self.sent):
             return self
         left = _in_force(one for one in self.sent if one.seq not in seqs)
-        hidden = dict(self.hidden)
-        if by_fold:
-            gone = {name: one for name, one in self.holding.items() if one.seq in seqs}
-            hidden |= {name: one for name, one in gone.items() if name not in left.holding}
-        return replace(left, hidden=hidden, composed=self.composed)
+        gone = {
+            name: one
+            for name, one in self.holding.items()
+            if one.seq in seqs and name not in left.holding
+            if by_fold or one.section.change == "again"
+        }
+        return replace(left, hidden={**self.hidden, **gone}, composed=self.composed)
 
     def pruned(self, stubs: Iterable[Stub]) -> "Frames":
         """With as much of each frame as a pass left of it."""

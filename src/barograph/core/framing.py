@@ -32,9 +32,15 @@ def opens_turn(codec: Codec, state: State, wanted: CallWanted, policy: Policy) -
 
 
 def compose(work: Work, given: CallWanted) -> None:
-    """Log the frame of a turn that has just begun, if one is offered."""
+    """Log the frame of a turn that has just begun, if one is offered.
+
+    In a turn that goes on, what a fold hid is shown again where that was undone since.
+    """
     offer, path = given.frame, work.state.path(given.path)
-    if offer is None or not _begins(work):
+    if not _begins(work):
+        rearm(work, given)
+        return
+    if offer is None:
         return
     sections, texts = plan_sections(path.frames, offer, path.turn)
     work.log(
