@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barograph.core.texts import new_tools
-from barograph.core.tooling import name_server_tools, settled_schema
+from barograph.core.tooling import OWN, name_server_tools, settled_schema
 
 SERVERS = st.sampled_from(["a", "b", "a_b", "ä"])
-TOOLS = st.text("ab_. ä", min_size=1, max_size=70)
+TOOLS = st.text("ab_. ä", max_size=70)
 
 
 def test_a_tool_keeps_its_own_name_where_no_other_has_it():
@@ -22,8 +22,14 @@ def test_a_name_that_was_given_stays_when_another_comes():
     assert named == {("b", "x"): "x", ("a", "x"): "a_x"}
 
 
+def test_a_name_of_ours_is_not_a_servers():
+    named = name_server_tools([("a", name) for name in OWN], {})
+    assert set(named.values()) == {f"a_{name}" for name in OWN}
+
+
 def test_a_name_that_a_provider_would_refuse_is_put_right():
-    named = name_server_tools([("a", "x.y z"), ("a", "w" * 65)], {})
+    named = name_server_tools([("a", "x.y z"), ("a", "w" * 65), ("a", "")], {})
+    assert named[("a", "")] == "a_"
     assert named[("a", "x.y z")] == "x_y_z"
     assert len(named[("a", "w" * 65)]) == 64
 

@@ -75,20 +75,20 @@ def name_server_tools(
 ) -> dict[ToolOfServer, str]:
     """Names by which a model calls the tools of several servers, one for each.
 
-    A tool keeps its own name where no other has it; else its server's stands before it. What came
-    in which order makes no difference among the new ones.
+    A tool keeps its own name where no other has it, none of ours either; else its server's stands
+    before it. What came in which order makes no difference among the new ones.
 
     Args:
         tools: all tools that there are.
         taken: names that were given before, which stay.
     """
     new = sorted(set(tools) - taken.keys())
-    used = set(taken.values())
+    used = {*OWN, *taken.values()}
     shared = Counter(_allowed(name) for _, name in new)
     names = dict(taken)
     for one in new:
         name = _allowed(one[1])
-        if shared[name] > 1 or name in used:
+        if not name or shared[name] > 1 or name in used:
             name = _allowed("_".join(one))
         if len(name) > _MOST_CHARS or name in used:
             tail = digest(*(part.encode("utf-8", "replace") for part in one)).hex()
