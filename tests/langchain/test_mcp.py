@@ -203,6 +203,21 @@ def test_what_goes_wrong_at_a_server_is_a_bounded_result(simulator, session, sto
     assert {event.server for event in ended} == {"files"}
 
 
+def test_an_argument_may_have_any_name(servers, loop):
+    servers.has("files", "echo")
+    names = ("callbacks", "config", "given", "name", "run_manager", "runtime", "self")
+    given = dict.fromkeys(names, "it")
+    call = {"type": "tool_call", "id": "c1", "name": "echo", "args": given}
+
+    async def talk(tool):
+        return await tool.ainvoke(call)
+
+    with McpServers(servers.stdio("files")) as open_servers:
+        (echo,) = open_servers.tools
+        for message in (echo.invoke(call), loop.run(talk(echo))):
+            assert json.loads(message.text) == given
+
+
 def free_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -3,7 +3,7 @@
 Tools come from the JSON file that TOOLS names, read anew for each listing: a test changes what the
 server has by writing it. Each listing has another order of tools and of keys. A tool of the name
 `die` ends the process, `fail` refuses, `crash` raises, `sleep` takes long, `write` gives as many
-characters as it is asked for, `sing` gives sound, `grow` says that the list of tools has changed.
+characters as it is asked for, `sing` gives sound, `grow` says that the list of tools has changed, `echo` says what it was given.
 """
 
 import asyncio
@@ -61,6 +61,8 @@ async def listed():
 async def called(name, arguments):
     what = arguments.get("what", "")
     match name:
+        case "echo":
+            return [TextContent(type="text", text=json.dumps(arguments, sort_keys=True))]
         case "die":
             os._exit(1)
         case "crash":

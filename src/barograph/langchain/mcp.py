@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from functools import partial
 from threading import RLock, get_ident
 from types import TracebackType
-from typing import Any, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from langchain.agents.middleware import AgentMiddleware
@@ -33,6 +33,9 @@ from barograph.langchain.mcp_link import Link, Lost, NotAsked
 
 _T = TypeVar("_T")
 _Coroutine: TypeAlias = Callable[..., Awaitable[Any]]
+
+_GIVEN: Final = "given"
+"""By this name a tool of the adapters gets all arguments in one."""
 
 
 class McpServers(AgentMiddleware[Any, Any, Any]):
@@ -189,13 +192,15 @@ class McpServers(AgentMiddleware[Any, Any, Any]):
             "StructuredTool",
             convert_mcp_tool_to_langchain_tool(proxy, listed, server_name=link.name),
         )
-        return tool.model_copy(
-            update={
-                "name": name,
-                "args_schema": settled_schema(listed.inputSchema),
-                "metadata": {**(tool.metadata or {}), SERVER: link.name},
-                "func": self._in_threads(cast("_Coroutine", tool.coroutine)),
-            }
+        return _ServerTool(
+            name=name,
+            description=tool.description,
+            args_schema=settled_schema(listed.inputSchema),
+            metadata={**(tool.metadata or {}), SERVER: link.name},
+            response_format=tool.response_format,
+            handle_tool_error=tool.handle_tool_error,
+            func=self._in_threads(cast("_Coroutine", tool.coroutine)),
+            coroutine=tool.coroutine,
         )
 
     def _in_threads(self, coroutine: _Coroutine) -> Callable[..., Any]:
@@ -235,6 +240,16 @@ class McpServers(AgentMiddleware[Any, Any, Any]):
         return self._portal
 
 
+class _ServerTool(StructuredTool):
+    """A tool whose arguments have any name: LangChain takes some of them for its own."""
+
+    def _run(self, /, *_: Any, **arguments: Any) -> Any:  # type: ignore[override]
+        return cast("_Coroutine", self.func)(**{_GIVEN: arguments})
+
+    async def _arun(self, /, *_: Any, **arguments: Any) -> Any:  # type: ignore[override]
+        return await cast("_Coroutine", self.coroutine)(**{_GIVEN: arguments})
+
+
 class _Asked:
     """What a tool takes for its session: each call goes to the link, wherever the agent runs."""
 
@@ -245,9 +260,9 @@ class _Asked:
         self, name: str, arguments: dict[str, Any], **_more: object
     ) -> CallToolResult:
         """The result; what went wrong is one too."""
-        server = self._link.name
+        server, given = self._link.name, arguments[_GIVEN]
         try:
-            result = await self._servers.there(partial(self._link.call, name, arguments))
+            result = await self._servers.there(partial(self._link.call, name, given))
         except (NotAsked, UsageError) as error:
             return _error(server_failed(server, str(error)))
         except Lost as error:
