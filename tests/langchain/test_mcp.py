@@ -36,7 +36,7 @@ class Servers:
 
     def has(self, server, *tools):
         file = self.folder / f"{server}.json"
-        file.write_text(json.dumps([{"name": name} for name in tools]), encoding="utf-8")
+        file.write_text(json.dumps([one if isinstance(one, dict) else {"name": one} for one in tools]), encoding="utf-8")
 
     def environment(self, server):
         return {"TOOLS": str(self.folder / f"{server}.json"), "SERVER": server}
@@ -216,6 +216,13 @@ def test_an_argument_may_have_any_name(servers, loop):
         (echo,) = open_servers.tools
         for message in (echo.invoke(call), loop.run(talk(echo))):
             assert json.loads(message.text) == given
+
+
+def test_a_schema_says_that_it_is_of_an_object(servers):
+    servers.has("files", {"name": "bare", "schema": {}})
+    with McpServers(servers.stdio("files")) as open_servers:
+        (bare,) = open_servers.tools
+    assert convert_to_anthropic_tool(bare)["input_schema"] == {"type": "object"}
 
 
 def free_port():

@@ -41,7 +41,9 @@ async def listed():
             name=one["name"],
             description=one.get("description", f"Does {one['name']}."),
             inputSchema=shuffled(
-                {
+                one.get("schema")
+                if "schema" in one
+                else {
                     "type": "object",
                     "properties": {
                         "what": {"type": "string", "description": "What to do it to."},

@@ -195,7 +195,7 @@ class McpServers(AgentMiddleware[Any, Any, Any]):
         return _ServerTool(
             name=name,
             description=tool.description,
-            args_schema=settled_schema(listed.inputSchema),
+            args_schema=settled_schema({"type": "object", **listed.inputSchema}),
             metadata={**(tool.metadata or {}), SERVER: link.name},
             response_format=tool.response_format,
             handle_tool_error=tool.handle_tool_error,
