@@ -36,7 +36,10 @@ class Servers:
 
     def has(self, server, *tools):
         file = self.folder / f"{server}.json"
-        file.write_text(json.dumps([one if isinstance(one, dict) else {"name": one} for one in tools]), encoding="utf-8")
+        file.write_text(
+            json.dumps([one if isinstance(one, dict) else {"name": one} for one in tools]),
+            encoding="utf-8",
+        )
 
     def environment(self, server):
         return {"TOOLS": str(self.folder / f"{server}.json"), "SERVER": server}
@@ -223,6 +226,51 @@ def test_a_schema_says_that_it_is_of_an_object(servers):
     with McpServers(servers.stdio("files")) as open_servers:
         (bare,) = open_servers.tools
     assert convert_to_anthropic_tool(bare)["input_schema"] == {"type": "object"}
+
+
+def resource(blob, **more):
+    return {"type": "resource", "resource": {"uri": "file:///a", "blob": blob, **more}}
+
+
+def image(data, kind):
+    return {"type": "image", "data": data, "mimeType": kind}
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        pytest.param(resource("UEsDBA=="), "unknown kind, 8 characters of base64", id="no-kind"),
+        pytest.param(
+            resource("UEsDBA==", mimeType="application/zip"),
+            "application/zip, 8 characters of base64",
+            id="file",
+        ),
+        pytest.param(image("AAAA", "image/bmp"), "image/bmp, 4 characters of base64", id="bmp"),
+        pytest.param(image("!", "image/png"), "image/png, 1 characters of base64", id="no-base64"),
+        pytest.param(
+            {"type": "resource_link", "name": "x", "uri": "file:///x.png", "mimeType": "image/png"},
+            "image/png at file:///x.png",
+            id="link",
+        ),
+    ],
+)
+def test_a_note_stands_for_what_a_provider_refuses(servers, block, said):
+    servers.has("files", "give")
+    call = {"type": "tool_call", "id": "c1", "name": "give"}
+    with McpServers(servers.stdio("files")) as open_servers:
+        (give,) = open_servers.tools
+        message = give.invoke({**call, "args": {"what": json.dumps([block])}})
+    assert message.text == f"[Left out: {said}.]"
+
+
+def test_pictures_and_documents_are_shown(servers):
+    servers.has("files", "give")
+    blocks = [image("AAAA", "image/png"), resource("AAAA", mimeType="application/pdf")]
+    call = {"type": "tool_call", "id": "c1", "name": "give"}
+    with McpServers(servers.stdio("files")) as open_servers:
+        (give,) = open_servers.tools
+        message = give.invoke({**call, "args": {"what": json.dumps(blocks)}})
+    assert [block["type"] for block in message.content] == ["image", "file"]
 
 
 def free_port():

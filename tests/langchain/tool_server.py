@@ -3,7 +3,8 @@
 Tools come from the JSON file that TOOLS names, read anew for each listing: a test changes what the
 server has by writing it. Each listing has another order of tools and of keys. A tool of the name
 `die` ends the process, `fail` refuses, `crash` raises, `sleep` takes long, `write` gives as many
-characters as it is asked for, `sing` gives sound, `grow` says that the list of tools has changed, `echo` says what it was given.
+characters as it is asked for, `sing` gives sound, `grow` says that the list of tools has changed, `echo`
+says what it was given, `give` gives the blocks that it was given.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.stdio import stdio_server
-from mcp.types import AudioContent, TextContent, Tool
+from mcp.types import AudioContent, CallToolResult, TextContent, Tool
 
 server = Server("test")
 chance = random.Random(sys.argv[1])
@@ -73,6 +74,8 @@ async def called(name, arguments):
             await asyncio.sleep(60)
         case "write":
             return [TextContent(type="text", text="x" * int(what))]
+        case "give":
+            return CallToolResult.model_validate({"content": json.loads(what)}).content
         case "sing":
             return [AudioContent(type="audio", data="AAAA", mimeType="audio/wav")]
         case "grow":

@@ -12,6 +12,7 @@ Results are bounded as those of all tools are (`Policy.mcp_max_result_chars`).
 """
 
 import asyncio
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -23,7 +24,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
-from mcp.types import AudioContent, CallToolResult, TextContent, Tool
+from mcp.types import CallToolResult, EmbeddedResource, ResourceLink, TextContent, Tool
 
 from barograph.core.errors import ServerUnreachable, UsageError
 from barograph.core.texts import failed, server_failed, server_lost
@@ -33,6 +34,9 @@ from barograph.langchain.mcp_link import Link, Lost, NotAsked
 
 _T = TypeVar("_T")
 _Coroutine: TypeAlias = Callable[..., Awaitable[Any]]
+
+_SHOWN: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"})
+_NO_KIND: Final = "unknown kind"
 
 _GIVEN: Final = "given"
 """By this name a tool of the adapters gets all arguments in one."""
@@ -243,10 +247,10 @@ class McpServers(AgentMiddleware[Any, Any, Any]):
 class _ServerTool(StructuredTool):
     """A tool whose arguments have any name: LangChain takes some of them for its own."""
 
-    def _run(self, /, *_: Any, **arguments: Any) -> Any:  # type: ignore[override]
+    def _run(self, /, *_: Any, **arguments: Any) -> Any:
         return cast("_Coroutine", self.func)(**{_GIVEN: arguments})
 
-    async def _arun(self, /, *_: Any, **arguments: Any) -> Any:  # type: ignore[override]
+    async def _arun(self, /, *_: Any, **arguments: Any) -> Any:
         return await cast("_Coroutine", self.coroutine)(**{_GIVEN: arguments})
 
 
@@ -277,13 +281,35 @@ def _error(text: str) -> CallToolResult:
 
 
 def _readable(blocks: Iterable[Any]) -> Iterable[Any]:
-    """Content that a tool message can carry: a note stands for sound."""
+    """Content that a provider takes: one block that it refuses would end the whole session."""
     for block in blocks:
-        if isinstance(block, AudioContent):
-            note = f"[Left out: {block.mimeType}, {len(block.data):,} characters of base64.]"
-            yield TextContent(type="text", text=note)
-        else:
+        left_out = _left_out(block)
+        if left_out is None:
             yield block
+        else:
+            yield TextContent(type="text", text=f"[Left out: {left_out}.]")
+
+
+def _left_out(block: Any) -> str | None:
+    """What a block is that a note stands for: sound, files of most kinds, and links to any."""
+    if isinstance(block, ResourceLink):
+        return f"{block.mimeType or _NO_KIND} at {block.uri}"
+    if isinstance(block, EmbeddedResource):
+        block = block.resource
+    data = getattr(block, "data", getattr(block, "blob", None))
+    if data is None:
+        return None
+    if data and block.mimeType in _SHOWN and _is_base64(data):
+        return None
+    return f"{block.mimeType or _NO_KIND}, {len(data):,} characters of base64"
+
+
+def _is_base64(data: str) -> bool:
+    try:
+        b64decode(data, validate=True)
+    except ValueError:
+        return False
+    return True
 
 
 def _name_in(tool: Any) -> str:
