@@ -8,18 +8,22 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
+import httpx
 import pytest
 from langchain.agents import create_agent
 from langchain_anthropic import convert_to_anthropic_tool
+from mcp.types import ListToolsResult
 from stage import ask, calling, config, exchanges_of, logged, model_at, prove
 
 from barograph.audit.explain import list_calls
 from barograph.core.errors import ServerUnreachable, UsageError
 from barograph.core.events import HeaderSet, Nudged, ToolEnded
 from barograph.core.policy import Policy
-from barograph.langchain import Barograph
+from barograph.langchain import Barograph, mcp_link
 from barograph.langchain.mcp import McpServers
 from barograph.simulator import Reply
 
@@ -361,6 +365,53 @@ def test_the_same_servers_give_the_same_bytes_in_another_process(servers):
     assert process.stdout.decode().strip() == one
     names = [tool["name"] for tool in json.loads(one)]
     assert names == ["a_a_b", "a_look", "zip", "b_a_b", "buy", "b_look"]
+
+
+class Refusing:
+    """A server that answers nothing, and to which the call of `late` cannot connect."""
+
+    def __init__(self):
+        self.called = []
+
+    @asynccontextmanager
+    async def connect(self, _connection):
+        self.is_late = asyncio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self.post)
+            yield self
+            tasks.cancel_scope.cancel()
+
+    async def post(self):
+        await self.is_late.wait()
+        raise httpx.ConnectError("refused")
+
+    async def initialize(self):
+        pass
+
+    async def list_tools(self, **_page):
+        return ListToolsResult(tools=[])
+
+    async def call_tool(self, name, _arguments, _time):
+        self.called.append(name)
+        if name == "late":
+            self.is_late.set()
+        await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize("first", [[], ["early"]])
+async def test_a_call_that_left_is_not_made_again_where_another_one_cannot(monkeypatch, first):
+    server = Refusing()
+    monkeypatch.setattr(mcp_link, "create_session", server.connect)
+    link = mcp_link.Link("web", {"url": "http://x"}, connect_seconds=5, call_seconds=5)
+    calls = [asyncio.ensure_future(link.call(name, {})) for name in [*first, "late"]]
+    errors = await asyncio.gather(*calls, return_exceptions=True)
+    await link.close()
+    if first:
+        assert server.called == ["early", "late"]
+        assert [type(error) for error in errors] == [mcp_link.Lost] * 2
+    else:
+        assert server.called == ["late"] * 2
+        assert [type(error) for error in errors] == [mcp_link.NotAsked]
 
 
 def test_a_server_that_is_not_there_at_the_start_is_an_error(servers):

@@ -3,8 +3,8 @@
 Tools come from the JSON file that TOOLS names, read anew for each listing: a test changes what the
 server has by writing it. Each listing has another order of tools and of keys. A tool of the name
 `die` ends the process, `fail` refuses, `crash` raises, `sleep` takes long, `write` gives as many
-characters as it is asked for, `sing` gives sound, `grow` says that the list of tools has changed, `echo`
-says what it was given, `give` gives the blocks that it was given.
+characters as it is asked for, `sing` gives sound, `grow` says that the list of tools has changed,
+`echo` says what it was given, `give` gives the blocks that it was given.
 """
 
 import asyncio

@@ -44,9 +44,14 @@ class Lost(Exception):
 
 
 class _Held:
-    """An open connection, or one that is being opened."""
+    """An open connection, or one that is being opened.
+
+    `is_one_call` says that a single call waited for an answer when it ended.
+    """
 
     def __init__(self) -> None:
+        self.waiting = 0
+        self.is_one_call = False
         self.session: ClientSession | None = None
         self.closing = asyncio.Event()
         self.over = asyncio.Event()
@@ -191,6 +196,7 @@ class Link:
                 ready.set_exception(NotAsked(_words(error)))
                 ready.exception()  # it may be that nobody waits any more
         finally:
+            held.is_one_call = held.waiting == 1
             held.over.set()
 
     async def _list(self, session: ClientSession) -> None:
@@ -220,12 +226,14 @@ async def _ask(held: _Held, asking: Awaitable[_T]) -> _T:
     """The answer, or what ended the connection."""
     answer = asyncio.ensure_future(asking)
     over = asyncio.ensure_future(held.over.wait())
+    held.waiting += 1
     try:
         await asyncio.wait((answer, over), return_when=asyncio.FIRST_COMPLETED)
         if answer.done():
             return answer.result()
         raise Lost("The connection ended.")
     finally:
+        held.waiting -= 1
         for one in (answer, over):
             one.cancel()
         await asyncio.gather(answer, over, return_exceptions=True)
@@ -244,7 +252,9 @@ def _never_left(held: _Held, error: Exception) -> bool:
     if isinstance(error, McpError):
         told = error.error
         return told.code == INVALID_REQUEST and told.message == _SESSION_GONE
-    return any(isinstance(one, httpx.ConnectError) for one in _leaves(held.error))
+    # which of several calls could not connect is not said, and the others did leave
+    is_refused = any(isinstance(one, httpx.ConnectError) for one in _leaves(held.error))
+    return is_refused and held.is_one_call
 
 
 def _is_gone(error: Exception) -> bool:
