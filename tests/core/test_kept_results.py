@@ -40,6 +40,18 @@ def test_results_of_a_tool_that_is_named_stay_whole():
     assert pending.stale_tokens == 0
 
 
+def test_what_a_tool_that_is_named_is_called_with_does_not_stay():
+    talk = begun(replace(EAGER, keep_results=("find_tool",)))
+    both = [("find_tool", {"n": 1}), ("write", {"path": "a", "text": LONG})]
+    talk.call(say="go", reply=both, results=["found", "ok"])
+    for n in range(4):
+        talk.call(reply=[("read", {"path": f"{n}"})], results=[LONG + str(n)])
+    talk.call(reply="done")
+    calls = [part for entry in entries(talk) for part in entry.parts if hasattr(part, "arguments")]
+    (written,) = (json.loads(call.arguments) for call in calls if call.name == "write")
+    assert written["text"] != LONG
+
+
 def test_the_current_plan_stays_whole_and_an_older_one_does_not():
     talk = begun(EAGER)
     talk.call(say="go", reply=[("write_todos", {"todos": STEPS})], results=["ok"])

@@ -175,7 +175,8 @@ class Pending(Struct, frozen=True, kw_only=True):
     def keeping(self, tools: Collection[str]) -> "Pending":
         """Without stale results of these tools, and without the plan that was set last."""
         named = (index for tool in tools for index in self._places(tool, self.aged))
-        kept = frozenset((*self._plan, *named))
+        results = (index for index in named if not self.candidates[index].is_call)
+        kept = frozenset((*self._plan, *results))
         if not kept:
             return self
         saved_chars = sum(_saved(self.candidates[index]) for index in kept)
