@@ -37,9 +37,8 @@ from barograph.core.parts import (
     results_in,
 )
 from barograph.core.stubs import DEFAULT, stub_json, stub_text
-from barograph.core.surface import Entry, Surface, tool_of
+from barograph.core.surface import Entry, Surface
 from barograph.core.texts import same_again
-from barograph.core.tooling import SEARCH
 from barograph.core.trail import Trail
 
 LEAST_CHARS: Final = 1000
@@ -220,11 +219,11 @@ def _saved(candidate: Candidate) -> int:
 
 
 def candidate_of(codec: Codec, surface: Surface, round_number: int) -> Candidate | None:
-    """The last entry of a surface as a candidate; None where it is short, or exempt by its kind."""
+    """The last entry of a surface as a candidate; None where it is short."""
     index = len(surface.entries) - 1
     entry = surface.entries[index]
     chars = sum(map(_prunable_chars, entry.parts))
-    if chars < LEAST_CHARS or _is_tool_search(surface, entry):
+    if chars < LEAST_CHARS:
         return None
     weight = sum(_prunable_weight(codec, part) for part in entry.parts)
     share = 1 - min(chars, _stub_chars(chars)) / chars
@@ -245,12 +244,6 @@ def _tools_of(surface: Surface, index: int) -> tuple[str, ...]:
     asking = next((i for i in range(index, -1, -1) if entries[i].role == "assistant"), index)
     calls = (part for part in entries[asking].parts if isinstance(part, ToolCall))
     return tuple(call.name for call in calls if call.id in wanted)
-
-
-def _is_tool_search(surface: Surface, entry: Entry) -> bool:
-    """Whether an entry says what tools were found: what a model may call stays in its sight."""
-    answered = results_in(entry.parts)
-    return any(tool_of(surface.entries, call_id) == SEARCH for call_id in answered)
 
 
 def make_stubs(

@@ -37,6 +37,7 @@ from barograph.core.pressure import Gauge, project_tokens, ratio_of
 from barograph.core.prune import Pending, has_thinking_after, make_stubs
 from barograph.core.state import PathState, count_header_chars
 from barograph.core.surface import Surface
+from barograph.core.tooling import SEARCH
 from barograph.core.work import Work
 
 
@@ -81,9 +82,12 @@ def oldest_kept(path: PathState, policy: Policy, kept: int | None = None) -> int
 
 
 def pending_of(path: PathState, policy: Policy, aged_before: int) -> Pending:
-    """What a pass would take of what came before that reply, if any may."""
+    """What a pass would take of what came before that reply, if any may.
+
+    What tools a model may call stays in its sight, and so does what the policy names.
+    """
     aged = path.pending.at_round(aged_before)
-    return aged.keeping(policy.keep_results) if policy.prunes else aged
+    return aged.keeping((SEARCH, *policy.keep_results)) if policy.prunes else aged
 
 
 class _Look:
