@@ -419,3 +419,13 @@ def test_two_sources_of_one_name_are_refused(store):
 def test_a_mode_that_there_is_not_is_refused(store, mode):
     with pytest.raises(UsageError, match="no mode"):
         Barograph(store, mode=mode)
+
+
+def test_a_section_that_would_come_back_at_once_is_no_reason_to_compact(run, store, session):
+    rules = Told("rules", "Mind the gap. " * 2_200, budget_chars=40_000)
+    agent = run(rules, policy=Policy(name="bound-once", window_tokens=12_000, summary="digest"))
+    for turn in range(8):
+        agent.say(f"ask {turn}", Reply(content=f"Answer {turn}."))
+
+    assert agent.of(Compacted) == []
+    prove_sound(store, session, agent.exchanges)

@@ -36,7 +36,7 @@ from barograph.core.parts import Parts, Text, calls_in
 from barograph.core.policy import Policy
 from barograph.core.pressure import Gauge
 from barograph.core.prune import drop_thinking
-from barograph.core.spans import Span, chars_of, find_spans, part_spans
+from barograph.core.spans import LEAST_CHARS, Span, chars_of, find_spans, part_spans
 from barograph.core.state import PathState
 from barograph.core.surface import Entry, Surface
 from barograph.core.texts import NARRATIVE_CLOSES, NARRATIVE_OPENS
@@ -114,13 +114,14 @@ def plan_compaction(
         excess_chars=excess_tokens / gauge.tokens_per_char,
         kept_calls=work.state.path(path).waiting.kept,
     )
-    hidden = sum(chars_of(surface, span) for span in spans) - _quoted_chars(work, path, spans)
+    hidden = sum(chars_of(surface, span) for span in spans)
+    hidden -= _quoted_chars(work, path, spans) + _shown_again_chars(work, path, spans)
     left_tokens = gauge.projected_tokens - hidden * gauge.tokens_per_char
     room_tokens = min(allowed_tokens, 0.9 * (gauge.usable_tokens - left_tokens))
     budget = max(0, min(hidden // _DIGEST_SHARE, int(room_tokens / gauge.tokens_per_char)))
     freed_tokens = (hidden - budget) * gauge.tokens_per_char
     is_enough = cause != "pressure" or freed_tokens >= policy.relief_ratio * gauge.usable_tokens
-    if not spans or hidden <= 0 or not is_enough:
+    if not spans or hidden < LEAST_CHARS or not is_enough:
         return None
     return Plan(cause=cause, spans=spans, budget_chars=budget, gauge=gauge)
 
@@ -132,6 +133,15 @@ def _quoted_chars(work: Work, path: str, spans: Sequence[Span]) -> int:
         return 0
     runs = (entries.span(span.start, span.stop) for span in spans)
     return sum(pinned_room_chars(_notes_of(state, run)) for run in runs)
+
+
+def _shown_again_chars(work: Work, path: str, spans: Sequence[Span]) -> int:
+    """What of these spans comes back behind them: sections of frames that are in force."""
+    holding, entries = work.state.path(path).frames.holding, work.state.surface(path).entries
+    if not holding:
+        return 0
+    seqs = {one.seq for span in spans for one in entries.span(span.start, span.stop)}
+    return sum(work.codec.weigh(Text(one.text)) for one in holding.values() if one.seq in seqs)
 
 
 def plan_question(work: Work, given: CallWanted, plan: Plan) -> Plan | None:

@@ -16,7 +16,7 @@ from barograph.core.parts import calls_in
 from barograph.core.pressure import Gauge
 from barograph.core.surface import Entry, Surface
 
-_LEAST_CHARS: Final = 2_000
+LEAST_CHARS: Final = 2_000
 """A shorter run is not worth a summary."""
 
 _DIRECTIVE_TOKENS: Final = 500
@@ -104,7 +104,7 @@ def _oldest(surface: Surface, cuts: Sequence[int], excess_chars: float) -> Span 
 
 def _is_worth_it(surface: Surface, span: Span) -> bool:
     """Whether a run holds enough that is not a summary already."""
-    return chars_of(surface, span) >= _LEAST_CHARS and any(
+    return chars_of(surface, span) >= LEAST_CHARS and any(
         not entry.hides for entry in surface.entries.span(span.start, span.stop)
     )
 
