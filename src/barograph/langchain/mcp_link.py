@@ -151,6 +151,7 @@ class Link:
             async with asyncio.timeout(self._connect_seconds):
                 await _ask(held, self._list(held.session))
         except Exception as error:  # noqa: BLE001 - whatever it is, the tools stay as they are
+            self._has_news = True
             _log.warning("barograph: the tools of server %r stay as they are: %r", self.name, error)
 
     async def _connected(self) -> _Held:
