@@ -19,6 +19,10 @@ class Wordless(Exception):
         raise ValueError("no words")
 
 
+def _name(error):
+    return type(error).__name__
+
+
 def raising(error):
     def compose(_):
         raise error
@@ -48,7 +52,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("error", [*ERRORS, KeyboardInterrupt(), GeneratorExit()], ids=repr)
+@pytest.mark.parametrize("error", [*ERRORS, KeyboardInterrupt(), GeneratorExit()], ids=_name)
 def test_whatever_a_source_raises_is_its_own(error):
     for offer in both(Source(name="bad", compose=raising(error)), GOOD):
         assert [one.source for one in offer.sections] == ["good"]
@@ -57,7 +61,7 @@ def test_whatever_a_source_raises_is_its_own(error):
 
 
 @pytest.mark.parametrize(
-    "error", [one for one in ERRORS if not isinstance(one, StopIteration)], ids=repr
+    "error", [one for one in ERRORS if not isinstance(one, StopIteration)], ids=_name
 )
 def test_whatever_a_coroutine_raises_is_its_own(error):
     for offer in both(Source(name="bad", compose=araising(error)), GOOD):
@@ -82,7 +86,16 @@ def endless():
         [Item(id="a", text="x", origin=None)],
         [Item(id="a", text="x", trust="system")],
     ],
-    ids=lambda given: repr(given)[:60],
+    ids="generator bytes dict text id_3 text_bytes origin_none trust_unknown".split(),  # noqa: SIM905 - one line
+        "generator",
+        "bytes",
+        "dict",
+        "text",
+        "id_3",
+        "text_bytes",
+        "origin_none",
+        "trust_unknown",
+    ],
 )
 def test_what_is_no_text_and_no_items_is_missed(given):
     for offer in both(Source(name="odd", compose=lambda _: given), GOOD):
@@ -145,3 +158,28 @@ def test_a_turn_that_is_cancelled_ends_at_once_and_its_source_is_not_asked_again
     assert time.monotonic() - at < 10
     assert len(asked) == 1
     assert "earlier turn" in offer.missed[0].reason
+
+
+def offered(given, budget_chars, **more):
+    source = Source(name="s", compose=lambda _: given, budget_chars=budget_chars, **more)
+    [section] = Composer([source]).compose(ASK).sections
+    return section
+
+
+def test_a_budget_too_small_for_a_note_still_shows_a_text():
+    assert offered("words and words", 5, trust="operator").text == "words"
+
+
+def test_a_crowd_of_items_is_held_to_the_budget_with_its_envelopes():
+    crowd = [Item(id=f"k{number}", text="x", origin="a/b.md") for number in range(20_000)]
+
+    section = offered(crowd, 4_000)
+
+    assert 10 < len(section.items) < 100
+    assert offered([Item(id="k", text=" "), *crowd[:1]], 4_000).items == tuple(crowd[:1])
+
+
+def test_of_a_name_as_much_is_kept_as_is_shown():
+    [item] = offered([Item(id="k" * 1_000_000, text="x", origin="o" * 500)], 4_000).items
+
+    assert (len(item.id), len(item.origin)) == (120, 120)

@@ -52,9 +52,13 @@ def quoted(
     return f"<{_RECORD}{head}>\n{escape_tags(text)}\n</{_RECORD}>"
 
 
+NAME_CHARS: Final = 120
+"""As much of an id, an origin or another name of others is shown."""
+
+
 def _attribute(value: str) -> str:
     """A value that cannot leave its quotes: names of tools and paths are others' text."""
-    return "".join(c if c.isalnum() or c in " _-./#:," else "_" for c in value)[:120]
+    return "".join(c if c.isalnum() or c in " _-./#:," else "_" for c in value[:NAME_CHARS])
 
 
 def quoted_head(count: int) -> str:
@@ -252,12 +256,19 @@ def cut_to_budget(text: str, budget_chars: int) -> str:
     if len(text) <= budget_chars:
         return text
     note = f"\n[Cut here: {len(text):,} characters, the budget is {budget_chars:,}.]"
-    return text[: max(0, budget_chars - len(note))] + note if len(note) < budget_chars else ""
+    return (
+        text[: budget_chars - len(note)] + note if len(note) < budget_chars else text[:budget_chars]
+    )
 
 
 def _enveloped(source: str, turn: int, lines: Iterable[str]) -> str:
     head = f'<{_CONTEXT} from="{_attribute(source)}" turn="{turn}">'
     return "\n".join([head, *lines, f"</{_CONTEXT}>"])
+
+
+def item_chars(item: Item) -> int:
+    """What an item takes in its envelope."""
+    return len(_item(item))
 
 
 def _item(item: Item) -> str:

@@ -17,7 +17,7 @@ from barograph.core.canonical import clean_text
 from barograph.core.errors import UsageError
 from barograph.core.events import FrameMissed
 from barograph.core.frames import Offer, Offered
-from barograph.core.texts import cut_to_budget
+from barograph.core.texts import NAME_CHARS, cut_to_budget, item_chars
 from barograph.core.trust import Item, Trust
 from barograph.frame.source import Ask, Given, Source
 
@@ -164,14 +164,23 @@ def _is_item(given: object) -> bool:
 
 
 def _cleaned(item: Item) -> Item:
-    return replace(item, **{name: clean_text(getattr(item, name)) for name in _TEXTS})
+    said = {name: clean_text(getattr(item, name)) for name in _TEXTS}
+    # as much as is shown of them; the text has the budget for its limit
+    short = {name: text[:NAME_CHARS] for name, text in said.items() if name != "text"}
+    return replace(item, **{**said, **short})
 
 
 def _within(items: tuple[Item, ...], budget_chars: int) -> tuple[Item, ...]:
-    """As many whole items as the budget has room for; the first one cut if it has not even that."""
+    """As many whole items as the budget has room for; the first one cut if it has not even that.
+
+    The envelope of an item counts too, or a crowd of empty ones would cost nothing.
+    """
     kept: list[Item] = []
     left = budget_chars
     for item in items:
+        if not item.text.strip():
+            continue
+        left -= 0 if not kept else item_chars(item) - len(item.text)
         if len(item.text) > left:
             if not kept:
                 kept.append(replace(item, text=cut_to_budget(item.text, left)))
