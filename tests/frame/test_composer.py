@@ -74,29 +74,19 @@ def endless():
         yield Item(id="a", text="x")
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        endless(),
-        b"bytes",
-        {"a": "b"},
-        ["text"],
-        [Item(id=3, text="x")],
-        [Item(id="a", text=b"x")],
-        [Item(id="a", text="x", origin=None)],
-        [Item(id="a", text="x", trust="system")],
-    ],
-    ids="generator bytes dict text id_3 text_bytes origin_none trust_unknown".split(),  # noqa: SIM905 - one line
-        "generator",
-        "bytes",
-        "dict",
-        "text",
-        "id_3",
-        "text_bytes",
-        "origin_none",
-        "trust_unknown",
-    ],
-)
+NO_ANSWERS = {
+    "generator": endless(),
+    "bytes": b"bytes",
+    "dict": {"a": "b"},
+    "text in a list": ["text"],
+    "id": [Item(id=3, text="x")],
+    "text": [Item(id="a", text=b"x")],
+    "origin": [Item(id="a", text="x", origin=None)],
+    "trust": [Item(id="a", text="x", trust="system")],
+}
+
+
+@pytest.mark.parametrize("given", NO_ANSWERS.values(), ids=NO_ANSWERS)
 def test_what_is_no_text_and_no_items_is_missed(given):
     for offer in both(Source(name="odd", compose=lambda _: given), GOOD):
         assert [one.source for one in offer.sections] == ["good"]
