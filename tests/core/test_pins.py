@@ -1,7 +1,7 @@
 """Invariant 9: pinned text is never folded, or stands word for word where it was."""
 
 import pytest
-from histories import PRUNING, Call, Edit, Say, Trip, Work
+from histories import PRUNING, Call, Drop, Edit, Say, Trip, Work
 from test_compaction import LINES, OFTEN, entries_of, folds_of, rounds
 
 from barograph.core.errors import PinRefused, UnknownHandle
@@ -139,3 +139,16 @@ def test_a_restart_knows_the_pins():
     pin(trip, seq_of(trip, SAID))
     before = list_pins(trip.session.state)
     assert trip._open().state.path("main").pinned.keys() == {int(before[0].handle[1:])}
+
+
+def test_invariant_9_a_pin_stays_where_it_is_when_the_same_is_said_again_and_taken_back():
+    trip = begun()
+    seq = seq_of(trip, SAID)
+    pin(trip, seq)
+    trip.play([Call("main"), Say("main", (SAID,)), Call("main")])
+    trip.play([Drop("main", 2), Say("main", ("otherwise",)), Call("main")])
+    assert trip.session.state.path("main").pinned.keys() == {seq}
+    while len(folds_of(trip)) < 3:
+        more = f"request {len(folds_of(trip))}: " + "and on with it " * 150
+        trip.play([*attacked(4), Call("main", usage="honest"), Say("main", (more,))])
+    assert sum(text.count(SAID) for text in shown(trip)) == 1

@@ -272,11 +272,14 @@ def _pinned(path: PathState, surface: Surface, event: Pinned) -> PathState:
 
 
 def _pinned_again(path: PathState, surface: Surface) -> PathState:
-    """The pin of a message that is said once more holds the newest that says it."""
+    """The pin of a message that is shown once more, since it was taken back, holds the new one."""
     last = path.seen[-1]
-    before = next((seq for seq, key in path.pinned.items() if key == last.key), None)
-    if before is None:
+    same = {seq for seq, key in path.pinned.items() if key == last.key}
+    # What is still there keeps its own pin: the new one may be taken back again.
+    same = same.difference(one.seq for one in path.seen) if same else same
+    if not same:
         return path
+    before = min(same)
     others = {seq: key for seq, key in path.pinned.items() if seq != before}
     pending = path.pending.with_pin(len(surface.entries) - 1, pinned=True)
     return replace(path, pinned={**others, last.seq: last.key}, pending=pending)
