@@ -152,3 +152,13 @@ def test_invariant_9_a_pin_stays_where_it_is_when_the_same_is_said_again_and_tak
         more = f"request {len(folds_of(trip))}: " + "and on with it " * 150
         trip.play([*attacked(4), Call("main", usage="honest"), Say("main", (more,))])
     assert sum(text.count(SAID) for text in shown(trip)) == 1
+
+
+def test_a_pin_of_a_message_that_was_taken_back_can_be_let_go():
+    trip = begun()
+    seq = seq_of(trip, SAID)
+    pin(trip, seq)
+    trip.play([Drop("main", 5), Call("main"), Say("main", ("otherwise",)), Call("main")])
+    assert [one.handle for one in list_pins(trip.session.state)] == [f"#{seq}"]
+    pin(trip, seq, holds=False)
+    assert list_pins(trip.session.state) == []

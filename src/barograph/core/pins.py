@@ -57,7 +57,7 @@ def pin(work: Work, given: PinWanted) -> None:
         UnknownHandle: no path shows the model a message of that number.
         PinRefused: it says nothing, or with it too much would be pinned.
     """
-    path = _path_of(work.state, given.message)
+    path = _path_of(work.state, given)
     if given.holds == (given.message in work.state.path(path).pinned):
         return
     if given.holds:
@@ -65,9 +65,13 @@ def pin(work: Work, given: PinWanted) -> None:
     work.log(Pinned(at=given.at, path=path, message=given.message, holds=given.holds))
 
 
-def _path_of(state: State, message: int) -> str:
+def _path_of(state: State, given: PinWanted) -> str:
+    message = given.message
     for name, path in state.paths.items():
-        if any(one.seq == message for one in path.seen):
+        # A message that the caller took back keeps its pin, and can be let go.
+        if (message in path.pinned and not given.holds) or any(
+            one.seq == message for one in path.seen
+        ):
             return name
     raise UnknownHandle(
         f"No agent path has a message #{message} in its history.",
