@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from barograph.audit.verify import verify_session
 from barograph.core.errors import LogCorrupt, SequenceConflict, StoreBusy, StoreUnavailable
 from barograph.core.events import CallPlanned, SessionOpened, StoreGap, TurnBegan
+from barograph.core.inputs import PinWanted
 from barograph.core.learning import restore
+from barograph.core.pins import list_pins
 from barograph.core.policy import Policy
 from barograph.store import MemoryStore
 from talk import Talk
@@ -297,3 +299,22 @@ def test_invariant_13_whatever_fails_when_the_log_is_whole_or_says_what_it_lacks
     gaps = events_of(store, StoreGap)
     assert any(is_down for is_down, _ in steps) == bool(gaps)
     assert talk.session.state.calls == len(steps)
+
+
+def test_invariant_9_pins_outlive_events_that_are_lost(store, room):
+    room(events=4)
+    talk = Talk(store)
+    go_on(talk, say="Deploys go to eu-north-7 only.", reply="noted")
+    [said] = [seq for seq, one in store.read("s1") if getattr(one, "role", "") == "user"]
+    talk.session.take(PinWanted(at=talk.at, message=said, holds=True))
+    store.down = FULL
+    go_on(talk, say="lost", reply=[("read", {})], results=["text"])
+    go_on(talk, reply="also lost")
+    store.down = None
+    go_on(talk, say="after")
+
+    assert [gap.lost > 0 for gap in events_of(store, StoreGap)] == [True]
+    [kept] = list_pins(talk.session.state)
+    assert kept.text == "Deploys go to eu-north-7 only."
+    assert int(kept.handle[1:]) > said
+    assert is_as_its_log(talk)

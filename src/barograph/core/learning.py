@@ -146,6 +146,7 @@ def _started_over(path: PathState) -> PathState:
         told=path.told,
         counted=path.counted,
         numbers=path.numbers,
+        pinned=path.pinned,  # the caller shows the messages once more
     )
 
 
