@@ -457,6 +457,15 @@ def test_a_block_with_damage_is_left_as_it_is_and_the_append_succeeds(path, sqli
     assert turns_in(sqlite, after=ROW_EVENTS) == [(seq, seq) for seq in range(65, 70)]
 
 
+def test_a_block_that_has_lost_its_first_row_is_left_as_it_is(path, sqlite):
+    fill(sqlite, 1, ROW_EVENTS - 1)
+    edit(path, "DELETE FROM events WHERE id = 4294967296 + 1")
+    fill(sqlite, ROW_EVENTS, ROW_EVENTS)
+    assert counts(path) == [1] * (ROW_EVENTS - 1)
+    with pytest.raises(LogCorrupt):
+        turns_in(sqlite)
+
+
 def test_an_interrupted_append_leaves_the_rows_of_the_block_it_ends(path, sqlite, monkeypatch):
     fill(sqlite, 1, ROW_EVENTS - 1)
     before = edit(path, "SELECT * FROM events")

@@ -50,7 +50,7 @@ def _take_block(
     stops = [key for key, *_ in found]
     starts = [key - row.events for key, row in zip(stops, rows, strict=True)]
     # The first may begin in the block before: rows were not always cut where a block ends.
-    if [*starts[1:], base + after] != stops:
+    if [*starts[1:], base + after] != stops or starts[0] > start:
         return None
     joined = join_rows([*rows, last])
     if joined is not None:
