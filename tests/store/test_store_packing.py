@@ -46,6 +46,13 @@ def test_what_compression_would_make_longer_is_stored_as_it_is():
     assert (row.dictionary, row.data) == (0, b"[0]")
 
 
+@pytest.mark.parametrize("events", [0, 2, 2**40, 2**62])
+def test_a_row_whose_count_was_altered_is_refused_whatever_it_says(events):
+    [row] = pack_events(encode([message("x")]), after=0)
+    with pytest.raises(ValueError, match=f"in a row of {events}"):
+        unpack_events(row._replace(events=events))
+
+
 def test_a_row_of_another_dictionary_is_refused():
     [row] = pack_events(encode([message("x")]), after=0)
     with pytest.raises(ValueError, match="no dictionary 2"):

@@ -129,9 +129,9 @@ def unpack_events(packed: PackedEvents) -> list[Record]:
         ValueError: this is not what `pack_events` made.
     """
     datas = _split.decode(_decompress_row(packed))
-    refs = _refs_of(packed)
     if len(datas) != packed.events:
         raise ValueError(f"{len(datas)} events are in a row of {packed.events}")
+    refs = _refs_of(packed)
     return [
         Record(packed.schema, bytes(data), {name: _unpack_hash(ref) for name, ref in one.items()})
         for data, one in zip(datas, refs, strict=True)
