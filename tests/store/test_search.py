@@ -144,6 +144,27 @@ def test_the_bytes_of_a_deleted_archive_are_overwritten(sqlite, path):
     assert b"zanzibar" not in path.read_bytes()
 
 
+@pytest.mark.parametrize(
+    "harm",
+    ["UPDATE search_documents SET text = x'00'", "UPDATE search_words_data SET block = x'0011'"],
+)
+def test_a_session_whose_archive_is_damaged_is_deleted_after_the_index_was_made_anew(
+    sqlite, path, harm
+):
+    sqlite.append("s", [message("hi")], after=0)
+    sqlite.index.add([doc("1", "words", archive_of("s"))])
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute(harm)
+    other.close()
+    with pytest.raises(StoreUnavailable, match="index") as refused:
+        sqlite.delete("s")
+    assert "reset()" in refused.value.next_step
+    assert sqlite.last_seq("s") == 1
+    sqlite.index.reset()
+    sqlite.delete("s")
+    assert sqlite.sessions() == []
+
+
 def test_an_archive_follows_a_log_that_is_set_aside(store):
     store.append("s", [message("hi")], after=0)
     store.index.add([doc("1", "words", archive_of("s"))], read_to={archive_of("s"): 1})

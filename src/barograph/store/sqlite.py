@@ -17,7 +17,7 @@ from barograph.core.events import Event
 from barograph.store.codec import Record, decode_record, encode_events
 from barograph.store.database import SEQ_BITS, explain, explained_errors, open_database
 from barograph.store.ends import FIND, Ends
-from barograph.store.fulltext import forget_namespace, rename_namespace
+from barograph.store.fulltext import explained_index, forget_namespace, rename_namespace
 from barograph.store.lease import Lease
 from barograph.store.packing import (
     PackedEvents,
@@ -167,7 +167,8 @@ class SqliteStore:
                 "DELETE FROM events WHERE id BETWEEN ? AND ?", (first, first + 2**SEQ_BITS - 1)
             )
             connection.execute("DELETE FROM sessions WHERE id = ?", (row[0],))
-            forget_namespace(connection, archive_of(session))
+            with explained_index(), explained_errors(self.path, self._wait_seconds):
+                forget_namespace(connection, archive_of(session))
         # The write-ahead log still holds the text. Where a reader is in the way, this does
         # nothing, and the next checkpoint does it.
         self._fetch_all("PRAGMA wal_checkpoint(TRUNCATE)")
