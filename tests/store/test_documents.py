@@ -353,6 +353,19 @@ def test_equal_passages_are_given_once(store):
     assert origins(store, "licence") == ["a"]
 
 
+def test_equal_passages_take_no_place_from_others(store):
+    for number in range(60):
+        add(store, "the licence", origin=str(number))
+    add(store, "the licence of something else, said in a text that is a little longer")
+    assert len(found(store, "licence", 2)) == 2
+    missing = store.index.passages.without_vector("m", 100)
+    store.index.passages.put_vectors(
+        "m", {row: (1.0, float(len(text) > 20)) for row, text in missing.items()}
+    )
+    near = store.index.passages.nearest((1.0, 0.0), model="m", scope=Scope(), limit=2)
+    assert len(near) == 2
+
+
 def test_an_item_says_where_it_is_from(store):
     added = add(store, "# Keys\n\nRotate.\n", origin="k.md", domain="d", date="2026-01-01")
     (item,) = found(store, "rotate")

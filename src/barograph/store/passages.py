@@ -6,7 +6,7 @@ what is in it. Vectors are compared one by one: about 20 ms for a thousand of 38
 
 import sqlite3
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from heapq import nlargest
 from math import isfinite, sqrt
 from operator import mul
@@ -51,6 +51,9 @@ _MISSING: Final = (
 _TWICE: Final = 2
 """So many more are fetched than asked for, since equal passages are given once."""
 
+_MORE: Final = 4
+"""So many times more are fetched where most of them were equal."""
+
 
 class Passages:
     """The passages of the documents of a store (`Store.index.passages`).
@@ -76,9 +79,10 @@ class Passages:
                 return ()
             within = " OR ".join(f'"n{number}"' for number in numbers)
             wanted = f"{{namespace}} : ({within}) AND {{words}} : ({terms})"
-            most = _TWICE * _most(limit)
-            rows = connection.execute(_MATCH.format(scope=where), (wanted, *values, most))
-            return _items(rows, limit)
+            match = _MATCH.format(scope=where)
+            return _first(
+                lambda most: connection.execute(match, (wanted, *values, most)).fetchall(), limit
+            )
 
     def nearest(
         self, vector: Sequence[float], *, model: str, scope: Scope, limit: int
@@ -97,10 +101,14 @@ class Passages:
                 return ()
             where, values, _ = _within(connection, scope)
             rows = connection.execute(_VECTORS.format(scope=where), (model, *values))
-            likeness = ((_likeness(asked, data), -passage) for passage, data in rows)
-            near = nlargest(_TWICE * _most(limit), likeness)
-            found = (connection.execute(_ONE, (score, -row)).fetchone() for score, row in near)
-            return _items(found, limit)
+            likeness = [(_likeness(asked, data), -passage) for passage, data in rows]
+            return _first(
+                lambda most: [
+                    connection.execute(_ONE, (score, -row)).fetchone()
+                    for score, row in nlargest(most, likeness)
+                ],
+                limit,
+            )
 
     def without_vector(self, model: str, limit: int) -> dict[int, str]:
         """Texts of passages that have no vector of a model yet, by their numbers."""
@@ -146,6 +154,17 @@ def _within(
 
 def _marks(values: Collection[object]) -> str:
     return ", ".join("?" * len(values))
+
+
+def _first(fetch: Callable[[int], list[tuple[Any, ...]]], limit: int) -> tuple[Item, ...]:
+    """So many items of the best rows, however many of these are equal."""
+    most = _TWICE * _most(limit)
+    while True:
+        rows = fetch(most)
+        items = _items(rows, limit)
+        if len(items) >= _most(limit) or len(rows) < most:
+            return items
+        most *= _MORE
 
 
 def _items(rows: Iterable[tuple[Any, ...]], limit: int) -> tuple[Item, ...]:
