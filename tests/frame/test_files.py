@@ -2,6 +2,7 @@
 
 import builtins
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -137,6 +138,15 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "MOST_BYTES", 1_000_000)
     with pytest.raises(UsageError, match="more than 1 MB"):
         read_document(written(tmp_path, "a.txt", "x" * 1_000_001))
+
+
+def test_a_file_that_says_it_is_small_is_read_no_further(monkeypatch):
+    endless = Path("/proc/self/smaps")
+    if not endless.exists():
+        pytest.skip("no file here has another size than it says")
+    monkeypatch.setattr(files, "MOST_BYTES", 1_000)
+    with pytest.raises(UsageError, match="more than"):
+        read_document(endless)
 
 
 def test_a_folder_gives_what_holds_text_in_the_order_of_the_names(tmp_path):

@@ -79,11 +79,14 @@ def _below(folder: Path) -> list[Path]:
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise _unreadable(path, f"it has more than {MOST_BYTES // 1_000_000} MB")
-        return path.read_bytes()
+        with path.open("rb") as file:
+            # What a file says of its size may be wrong: it grows, or is none of a disk.
+            data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
         raise _unreadable(path, str(error)) from error
+    if len(data) > MOST_BYTES:
+        raise _unreadable(path, f"it has more than {MOST_BYTES // 1_000_000} MB")
+    return data
 
 
 def _plain(data: bytes) -> str:
