@@ -457,6 +457,17 @@ def test_a_version_in_the_middle_can_be_forgotten(store):
     assert len(found(store, "rule")) == 1
 
 
+def test_invariant_11_what_is_trusted_more_is_found_again_when_its_successor_is_trusted_less(store):
+    rule = add(store, "Rotate keys weekly.", origin="keys.md", trust="operator")
+    later = add(store, "Rotate keys daily.", origin="keys.md", trust="operator")
+    assert entry(store, rule.id).superseded_by == later.id
+
+    add(store, "Rotate keys daily.", namespace="mail", origin="a letter", trust="external")
+
+    assert entry(store, later.id).trust == "external"
+    assert entry(store, rule.id).superseded_by == ""
+
+
 def test_forgetting_allows_a_text_to_be_trusted_anew(store):
     added = add(store, "rule", trust="external")
     store.index.documents.forget([added.id])

@@ -18,7 +18,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from hashlib import blake2b
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
@@ -163,6 +163,7 @@ def add_document(
             "INSERT INTO knowledge VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (name, *said, *whole)
         )
     connection.execute("UPDATE knowledge SET trust = ? WHERE text_hash = ?", (trust, text_hash))
+    _give_back_places(connection, text_hash, trust)
     replaced = "UPDATE knowledge SET superseded_by = ? WHERE id = ? AND superseded_by <> ?"
     gone = [one for one in places if connection.execute(replaced, (name, one, name)).rowcount]
     return Added(id=name, outcome=outcome, trust=trust, superseded=tuple(gone))
@@ -205,6 +206,16 @@ def _unlist(connection: sqlite3.Connection, name: str) -> None:
             "UPDATE knowledge SET superseded_by = ? WHERE superseded_by = ?", (later, name)
         )
     connection.execute("DELETE FROM knowledge WHERE id = ?", (name,))
+
+
+def _give_back_places(connection: sqlite3.Connection, text_hash: bytes, trust: Trust) -> None:
+    """Let documents be found again whose successor has come to be trusted less than they are."""
+    for higher in (one for one in get_args(Trust) if not reaches(trust, one)):
+        connection.execute(
+            "UPDATE knowledge SET superseded_by = '' WHERE trust = ? AND superseded_by IN"
+            " (SELECT id FROM knowledge WHERE text_hash = ?)",
+            (higher, text_hash),
+        )
 
 
 def _trust(connection: sqlite3.Connection, text_hash: bytes, said: Trust | None) -> Trust:
