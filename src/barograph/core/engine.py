@@ -55,6 +55,7 @@ from barograph.core.events import (
     Level,
     ResponseCame,
     SessionOpened,
+    SourceKept,
     SummaryAsked,
     ToolBegan,
     ToolEnded,
@@ -70,6 +71,7 @@ from barograph.core.inputs import (
     CompactWanted,
     Header,
     Input,
+    KeepWanted,
     PinWanted,
     Refused,
     SessionStarted,
@@ -179,7 +181,7 @@ class Engine:
                 else:
                     work.log(failed(work, given))
                     send = self._after_summary(work, given)
-            case ToolStarted() | ToolReturned() | ToolsWanted():
+            case ToolStarted() | ToolReturned() | ToolsWanted() | KeepWanted():
                 _take_tool(work, given)
         append = (Append(tuple(work.events)),) if work.events else ()
         return work.state, (*_archives(state, work.state, work.events), *append, *send)
@@ -314,7 +316,15 @@ class Engine:
 
 
 def _check_phase(state: State, given: Input) -> None:
-    asides = SessionStarted | CompactWanted | PinWanted | ToolStarted | ToolReturned | ToolsWanted
+    asides = (
+        SessionStarted
+        | CompactWanted
+        | PinWanted
+        | ToolStarted
+        | ToolReturned
+        | ToolsWanted
+        | KeepWanted
+    )
     if isinstance(given, asides):
         return
     phase = state.path(given.path).phase
@@ -410,9 +420,11 @@ def _ended(given: ToolReturned) -> Event:
     )
 
 
-def _take_tool(work: Work, given: ToolStarted | ToolReturned | ToolsWanted) -> None:
+def _take_tool(work: Work, given: ToolStarted | ToolReturned | ToolsWanted | KeepWanted) -> None:
     if isinstance(given, ToolsWanted):
         _load(work, given)
+    elif isinstance(given, KeepWanted):
+        _keep(work, given)
     else:
         work.log(_ran(given))
 
@@ -422,6 +434,11 @@ def _load(work: Work, given: ToolsWanted) -> None:
     new = tuple(name for name in dict.fromkeys(given.names) if name not in loaded)
     if new:
         work.log(ToolsLoaded(at=given.at, path=given.path, names=new))
+
+
+def _keep(work: Work, given: KeepWanted) -> None:
+    for key, text in given.texts.items():
+        work.log(SourceKept(at=given.at, path=given.path, source=given.source, key=key, text=text))
 
 
 def end_of_header(header: Header, identity: str | None = None) -> tuple[Level | None, int]:

@@ -528,6 +528,25 @@ class ToolsLoaded(_Event, frozen=True, kw_only=True, tag="tools_loaded"):
     names: tuple[str, ...]
 
 
+class SourceKept(_Event, frozen=True, kw_only=True, tag="source_kept"):
+    """A source of the frame keeps something for an agent path, such as a plan or what was used.
+
+    It takes the place of what that source kept under that key; an empty text takes it away.
+
+    Attributes:
+        source: name of the source.
+        key: what it is known by, to that source.
+        text: what is kept.
+    """
+
+    BODIES = ("text",)
+
+    path: str
+    source: str
+    key: str
+    text: str
+
+
 class ConfigChanged(_Event, frozen=True, kw_only=True, tag="config_changed"):
     """A policy knob changed in mid-session. Values are JSON text."""
 
@@ -698,6 +717,7 @@ Event: TypeAlias = (
     | ToolEnded
     | Pinned
     | ToolsLoaded
+    | SourceKept
     | ConfigChanged
     | FrameComposed
     | StoreGap

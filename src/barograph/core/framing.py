@@ -5,6 +5,8 @@ they offer with the call. Here it is logged if the turn does begin, with what is
 call that goes on with a turn, after a tool, an interrupt or an error, has none.
 """
 
+from msgspec import Struct
+
 from barograph.core.events import FrameComposed, TurnBegan
 from barograph.core.frames import plan_again, plan_sections
 from barograph.core.inputs import CallWanted
@@ -16,8 +18,15 @@ from barograph.core.state import State
 from barograph.core.work import Work
 
 
-def opens_turn(codec: Codec, state: State, wanted: CallWanted, policy: Policy) -> str | None:
-    """What the user says, where the call that is wanted begins a turn; None where it does not.
+class Opening(Struct, frozen=True):
+    """How a turn would begin: what the user says, and the session with it."""
+
+    text: str
+    state: State
+
+
+def opens_turn(codec: Codec, state: State, wanted: CallWanted, policy: Policy) -> Opening | None:
+    """The turn that the call which is wanted begins; None where it begins none.
 
     Nothing is logged.
     """
@@ -28,7 +37,8 @@ def opens_turn(codec: Codec, state: State, wanted: CallWanted, policy: Policy) -
     if not _begins(work):
         return None
     entry = work.state.surface(wanted.path).entries[-1]
-    return "\n".join(part.text for part in entry.parts if isinstance(part, Text))
+    text = "\n".join(part.text for part in entry.parts if isinstance(part, Text))
+    return Opening(text, work.state)
 
 
 def compose(work: Work, given: CallWanted) -> None:

@@ -1,5 +1,6 @@
 """What an adapter tells the engine. Times are seconds since the epoch, on the adapter's clock."""
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -191,6 +192,15 @@ class ToolsWanted(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
+class KeepWanted(Struct, frozen=True, kw_only=True):
+    """A source of the frame wants texts kept for an agent path, by key; an empty one let go."""
+
+    at: float
+    path: str
+    source: str
+    texts: Mapping[str, str]
+
+
 Input: TypeAlias = (
     SessionStarted
     | CallWanted
@@ -202,4 +212,5 @@ Input: TypeAlias = (
     | ToolStarted
     | ToolReturned
     | ToolsWanted
+    | KeepWanted
 )

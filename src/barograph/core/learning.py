@@ -27,6 +27,7 @@ from barograph.core.events import (
     Replaced,
     RequestSent,
     ResponseCame,
+    SourceKept,
     StoreGap,
     SummaryAsked,
     ToolBegan,
@@ -143,6 +144,7 @@ def _started_over(path: PathState) -> PathState:
         sees_tools=path.sees_tools,
         tools=path.tools,
         loaded=path.loaded,
+        kept=path.kept,
         told=path.told,
         counted=path.counted,
         numbers=path.numbers,
@@ -194,7 +196,10 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             return replace(path, seen=_seen(path, seq, event, event.parts, key))
         case Replaced():
             frames = path.frames.without(event.shadows, by_fold=False)
-            return replace(_replaced(path, surface, event), frames=frames)
+            kept = path.kept
+            if event.cause == "rewound":
+                kept = kept.before(min(event.shadows, default=seq))
+            return replace(_replaced(path, surface, event), frames=frames, kept=kept)
         case Pruned():
             pending = path.pending.at_round(event.aged_before).after_pass()
             frames = path.frames.pruned(event.stubs)
@@ -227,6 +232,8 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
         case ToolsLoaded():
             loaded, told = _joined(path.loaded, event.names), _joined(path.told, event.names)
             return replace(path, loaded=loaded, told=told)
+        case SourceKept():
+            return replace(path, kept=path.kept.with_event(seq, event))
         case HandedBack():
             return replace(path, phase="idle", answer=Source(seq, event.parts))
         case ToolBegan():

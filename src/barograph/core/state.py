@@ -11,6 +11,7 @@ from barograph.core.events import (
     Ttl,
 )
 from barograph.core.frames import Frames
+from barograph.core.kept import Kept
 from barograph.core.lifetimes import Pauses
 from barograph.core.model import Codec, Scope
 from barograph.core.notes import Spoken
@@ -80,6 +81,7 @@ class PathState(Struct, frozen=True):
         stored: pieces of the last body that the codec does not render to the same bytes.
         settled: wire messages that neither we nor the caller can have changed since the last call.
         loaded: names of tools that were not offered at first and were found since.
+        kept: what the sources of its frames keep for it.
         told: names of the tools that it began with or was told of since.
         marks: message markers of the last body: wire message -> block -> TTL.
         header_chars: what tools + system weigh.
@@ -120,6 +122,7 @@ class PathState(Struct, frozen=True):
     header_chars: int = 0
     tools: tuple[str, ...] = ()
     loaded: tuple[str, ...] = ()
+    kept: Kept = Kept()
     told: tuple[str, ...] = ()
     marks: Mapping[int, Mapping[int, Ttl]] = {}
 

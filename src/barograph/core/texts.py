@@ -187,6 +187,9 @@ def no_tools_found(names: Sequence[str]) -> str:
 TOOLS_UNKNOWN: Final = "[What can be found is not known yet. Search once more.]"
 
 
+SOURCE_TOOL_OUTSIDE: Final = "[This works in a session only. Nothing was read or changed.]"
+
+
 def _line(text: str, most_chars: int) -> str:
     """The beginning of a text, on one line."""
     line = " ".join(text.split())

@@ -1,6 +1,6 @@
 """Sources of the turn frame, and the composer that asks them."""
 
 from barograph.frame.composer import Composer
-from barograph.frame.source import MODES, Ask, Mode, Source
+from barograph.frame.source import MODES, Ask, Caller, Mode, Source, SourceTool
 
-__all__ = ["MODES", "Ask", "Composer", "Mode", "Source"]
+__all__ = ["MODES", "Ask", "Caller", "Composer", "Mode", "Source", "SourceTool"]

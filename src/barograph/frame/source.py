@@ -1,6 +1,6 @@
 """What a source of the frame is: something that is asked once a turn, within limits."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -26,7 +26,7 @@ class Ask(Struct, frozen=True, kw_only=True):
         text: what the user says.
         at: seconds since the epoch.
         mode: what kind of run it is.
-        state: the session so far.
+        state: the session so far, with what the user says.
     """
 
     session: str
@@ -35,6 +35,42 @@ class Ask(Struct, frozen=True, kw_only=True):
     at: float
     mode: Mode
     state: State
+
+    def kept(self, source: str) -> Mapping[str, str]:
+        """What a source keeps for that path, by key; what was kept last stands last."""
+        return self.state.path(self.path).kept.of(source)
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """What a tool of a source may know of the call, and do in its session.
+
+    Attributes:
+        session: id of the session.
+        path: agent path that called it.
+        at: seconds since the epoch.
+        state: the session so far.
+        keep: logs texts that the source keeps for that path, by key; an empty one is let go.
+    """
+
+    session: str
+    path: str
+    at: float
+    state: State
+    keep: Callable[[Mapping[str, str]], None]
+
+
+class SourceTool(Struct, frozen=True, kw_only=True):
+    """A tool that goes with a source: it reads more of it, or changes what it says next turn.
+
+    Attributes:
+        name: by which a model calls it.
+        run: does it, and answers in words. Its first parameter is a `Caller`; the others, with
+            their annotations and defaults, and its docstring are what the model is told. A
+            `BarographError` is an answer, in its words. It may run in any thread.
+    """
+
+    name: str
+    run: Callable[..., str]
 
 
 Given: TypeAlias = str | Sequence[Item] | None
@@ -56,6 +92,7 @@ class Source(Struct, frozen=True, kw_only=True):
         adds: whether its items stand beside those of earlier turns; else they take their place.
         modes: kinds of runs in which it is asked.
         subagents: whether it is asked for the agents below the main one too.
+        tools: what goes with it, in every agent that has the middleware, where its mode allows.
 
     Raises:
         UsageError: a value outside its range.
@@ -69,6 +106,7 @@ class Source(Struct, frozen=True, kw_only=True):
     adds: bool = False
     modes: frozenset[Mode] = NOT_PRIVATE
     subagents: bool = False
+    tools: tuple[SourceTool, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name:

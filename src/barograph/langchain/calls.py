@@ -16,7 +16,7 @@ from barograph.core.frames import Offer
 from barograph.core.inputs import Answered, CallWanted, Refused, ToolReturned, ToolStarted
 from barograph.core.parts import Parts
 from barograph.core.steering import HandBack
-from barograph.langchain.deferred import asked_by
+from barograph.langchain.asking import asked_by
 from barograph.langchain.messages import read_message
 from barograph.langchain.places import inside_tool
 from barograph.langchain.refusals import overflow_of

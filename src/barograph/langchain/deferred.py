@@ -5,41 +5,17 @@ So the next process offers the same, and no fold takes it back. LangChain's own 
 and runs whichever is called.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Annotated, Final
 
 from langchain_core.tools import BaseTool, tool
-from msgspec import Struct
 
 from barograph.core.inputs import ToolsWanted
 from barograph.core.texts import TOOLS_UNKNOWN, no_tools_found, tools_found
 from barograph.core.tooling import SEARCH
 from barograph.core.toolsearch import find_tools
-from barograph.langchain.track import Track
+from barograph.langchain.asking import ASKING
 
 _MOST: Final = 20
-
-
-class _Asking(Struct, frozen=True):
-    """The agent that called a tool, and its clock."""
-
-    track: Track
-    clock: Callable[[], float]
-
-
-_ASKING: Final[ContextVar[_Asking | None]] = ContextVar("barograph_asking", default=None)
-
-
-@contextmanager
-def asked_by(track: Track, clock: Callable[[], float]) -> Iterator[None]:
-    """While it lasts, a search for tools is one of that agent."""
-    token = _ASKING.set(_Asking(track, clock))
-    try:
-        yield
-    finally:
-        _ASKING.reset(token)
 
 
 @tool(SEARCH)
@@ -51,7 +27,7 @@ def _search_tools(
 
     Search before you say that something cannot be done.
     """
-    asking = _ASKING.get()
+    asking = ASKING.get()
     cards = asking.track.deferred if asking is not None else None
     if asking is None or cards is None:
         return TOOLS_UNKNOWN

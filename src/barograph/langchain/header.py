@@ -21,6 +21,9 @@ from barograph.core.events import HeaderSet, Ttl
 from barograph.core.tooling import in_place, settled_schema
 from barograph.langchain.messages import check_marker
 
+ALWAYS_OFFERED = "barograph_always_offered"
+"""Key in the metadata of a tool that is no part of what a policy may keep back at first."""
+
 Tool = BaseTool | dict[str, Any]
 Definitions = Mapping[str, Mapping[str, Any]]
 

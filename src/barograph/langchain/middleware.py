@@ -24,6 +24,7 @@ from barograph.langchain.deferred import SEARCH_TOOLS
 from barograph.langchain.fanout import Departure
 from barograph.langchain.owners import check_callers, check_stack
 from barograph.langchain.places import Places
+from barograph.langchain.sourcetools import tools_of
 from barograph.langchain.tools import RECALL
 from barograph.langchain.track import Reading, Track
 from barograph.providers.anthropic.codec import AnthropicCodec
@@ -98,6 +99,7 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         )
         self._clock = clock
         self._composer = Composer(frame)
+        self._source_tools = tools_of(one for one in frame if mode in one.modes)
         self._mode: Mode = mode
         self._left_alone: set[str] = set()
 
@@ -105,7 +107,8 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
     def tools(self) -> Sequence[BaseTool]:  # type: ignore[override]  # a value in the base class
         """`read_original`, `history_search` and `history_read`, where content may be folded.
 
-        And `search_tools`, where the policy names the tools that are offered at first.
+        And `search_tools`, where the policy names the tools that are offered at first, and those
+        of the frame's sources.
 
         `create_agent` asks for them once: then its list is checked. They are there from the first
         call on, so that the tools never change in mid-session.
@@ -115,7 +118,8 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         """
         check_stack(self)
         recall = () if self.policy.name == "off" else RECALL
-        return recall if self.policy.base_tools is None else (*recall, SEARCH_TOOLS)
+        found = () if self.policy.base_tools is None else (SEARCH_TOOLS,)
+        return (*recall, *found, *self._source_tools)
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Send the surface instead of the history; log the request, its bytes and the answer."""
@@ -209,16 +213,16 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
     def _asks(self, track: Track, reading: Reading) -> Ask | None:
         """What to ask the sources of the frame, where this call begins a turn."""
         sources = self._composer.sources
-        text = track.session.opens_turn(reading.wanted) if sources else None
-        if text is None:
+        opening = track.session.opens_turn(reading.wanted) if sources else None
+        if opening is None:
             return None
         return Ask(
             session=track.session.id,
             path=track.path,
-            text=text,
+            text=opening.text,
             at=reading.wanted.at,
             mode=self._mode,
-            state=track.session.state,
+            state=opening.state,
         )
 
     def close(self) -> None:

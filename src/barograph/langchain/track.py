@@ -27,7 +27,14 @@ from barograph.core.steering import HandBack
 from barograph.core.surface import Entry, marks_on
 from barograph.core.tooling import OWN, tool_names
 from barograph.core.toolsearch import ToolCard
-from barograph.langchain.header import Tools, definitions_in, mark_last_tool, name_of, read_tools
+from barograph.langchain.header import (
+    ALWAYS_OFFERED,
+    Tools,
+    definitions_in,
+    mark_last_tool,
+    name_of,
+    read_tools,
+)
 from barograph.langchain.messages import (
     check_marker,
     read_message,
@@ -329,7 +336,13 @@ class Track:
         always = OWN.union(base)
         found = self.session.state.path(self.path).loaded
         # what the provider runs itself is no tool of LangChain, and is always offered
-        later = [tool for tool in given if isinstance(tool, BaseTool) and tool.name not in always]
+        later = [
+            tool
+            for tool in given
+            if isinstance(tool, BaseTool)
+            and tool.name not in always
+            and not (tool.metadata or {}).get(ALWAYS_OFFERED)
+        ]
         self._deferred = [ToolCard(tool.name, tool.description) for tool in later]
         kept_back = frozenset(tool.name for tool in later).difference(found)
         return [tool for tool in given if name_of(tool) not in kept_back], kept_back

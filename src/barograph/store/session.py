@@ -30,7 +30,7 @@ from barograph.core.events import (
     RequestSent,
     StoreGap,
 )
-from barograph.core.framing import opens_turn
+from barograph.core.framing import Opening, opens_turn
 from barograph.core.inputs import (
     Answered,
     BodyLeft,
@@ -202,8 +202,8 @@ class Session:
         """
         return read_original(self._store, self.id, handle)
 
-    def opens_turn(self, wanted: CallWanted) -> str | None:
-        """What the user says, where that call begins a turn; None where it does not."""
+    def opens_turn(self, wanted: CallWanted) -> Opening | None:
+        """The turn that this call begins; None where it begins none."""
         with self._lock:
             return opens_turn(self.engine.codec, self._state, wanted, self.engine.policy)
 

@@ -1,0 +1,54 @@
+"""The tools of the sources of the frame, as LangChain has tools."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from langchain_core.tools import BaseTool, StructuredTool, create_schema_from_function
+
+from barograph.core.errors import BarographError
+from barograph.core.inputs import KeepWanted
+from barograph.core.texts import SOURCE_TOOL_OUTSIDE
+from barograph.frame import Caller, Source, SourceTool
+from barograph.langchain.asking import ASKING, Asking
+from barograph.langchain.header import ALWAYS_OFFERED
+
+
+def tools_of(sources: Iterable[Source]) -> tuple[BaseTool, ...]:
+    """The tools of these sources, in their order."""
+    return tuple(_tool(source, one) for source in sources for one in source.tools)
+
+
+def _tool(source: Source, given: SourceTool) -> BaseTool:
+    first = next(iter(inspect.signature(given.run).parameters))
+    return StructuredTool(
+        name=given.name,
+        description=inspect.getdoc(given.run) or "",
+        args_schema=create_schema_from_function(given.name, given.run, filter_args=(first,)),
+        func=_body(source.name, given.run),
+        metadata={ALWAYS_OFFERED: True},
+    )
+
+
+def _body(source: str, run: Callable[..., str]) -> Callable[..., str]:
+    def body(**arguments: Any) -> str:
+        asking = ASKING.get()
+        if asking is None:
+            return SOURCE_TOOL_OUTSIDE
+        try:
+            return run(_caller(source, asking), **arguments)
+        except BarographError as error:
+            return str(error)
+
+    return body
+
+
+def _caller(source: str, asking: Asking) -> Caller:
+    track, at = asking.track, asking.clock()
+
+    def keep(texts: Mapping[str, str]) -> None:
+        track.session.take(KeepWanted(at=at, path=track.path, source=source, texts=texts))
+
+    return Caller(
+        session=track.session.id, path=track.path, at=at, state=track.session.state, keep=keep
+    )
