@@ -82,7 +82,7 @@ from barograph.core.inputs import (
 from barograph.core.intake import take_in
 from barograph.core.lifetimes import Outlook
 from barograph.core.model import Codec, Scope
-from barograph.core.outgoing import record_body, same_json
+from barograph.core.outgoing import asks_for_tools, record_body
 from barograph.core.parts import calls_in
 from barograph.core.pins import pin
 from barograph.core.policy import Policy
@@ -459,6 +459,6 @@ def _expected_scope(codec: Codec, path: PathState, surface: Surface, header: Hea
     before = surface.header
     if before is None or header.model != before.model:
         return NO_SCOPE
-    if header.system == before.system and same_json(header.tools, before.tools):
+    if header.system == before.system and asks_for_tools(before, header.tools):
         return path.scope
     return codec.scope_of(header.system, header.tools, before.parameters)

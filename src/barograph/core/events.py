@@ -295,6 +295,7 @@ class HeaderSet(_Event, frozen=True, kw_only=True, tag="header_set"):
         parameters: JSON object of every other field of the request, as sent.
         changed: which of `model`, `system`, `tools`, `parameters` differ from the one before.
         adopted: which of them were not ours to derive and were taken from the request that left.
+        wanted: digest of the tools that were wanted where others were adopted; else empty.
     """
 
     BODIES = ("system", "tools", "parameters")
@@ -306,6 +307,7 @@ class HeaderSet(_Event, frozen=True, kw_only=True, tag="header_set"):
     parameters: str
     changed: tuple[str, ...]
     adopted: tuple[str, ...] = ()
+    wanted: str = ""
 
 
 class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):

@@ -2,7 +2,7 @@
 
 import json
 
-from barograph.core.canonical import canonical_json, hash_body
+from barograph.core.canonical import canonical_json, digest, hash_body
 from barograph.core.errors import SurfaceError
 from barograph.core.events import Deviation, HeaderSet, RequestSent
 from barograph.core.inputs import BodyLeft
@@ -89,7 +89,19 @@ def _header_event(codec: Codec, surface: Surface, given: BodyLeft, body: Body) -
         parameters=parameters,
         changed=changed,
         adopted=() if is_ours else ("tools",),
+        wanted="" if is_ours else _digest_of(wanted.tools),
     )
+
+
+def asks_for_tools(sent: HeaderSet, tools: str) -> bool:
+    """Whether a header in force is what comes of wanting these tools, whatever a client added."""
+    if sent.adopted and sent.wanted == _digest_of(tools):
+        return True
+    return same_json(sent.tools, tools)
+
+
+def _digest_of(tools: str) -> str:
+    return digest(tools.encode()).hex()
 
 
 def same_json(one: str, other: str) -> bool:

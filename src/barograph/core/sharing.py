@@ -10,7 +10,7 @@ from barograph.core.breakpoints import SLOTS
 from barograph.core.canonical import digest
 from barograph.core.inputs import CallWanted
 from barograph.core.model import Codec
-from barograph.core.outgoing import same_json
+from barograph.core.outgoing import asks_for_tools
 from barograph.core.policy import Policy
 from barograph.core.pressure import ratio_of
 from barograph.core.recovery import resting_slots
@@ -50,9 +50,7 @@ def _holds(state: State, name: str, wanted: CallWanted) -> bool:
     sent, path = state.surface(name).header, state.path(name)
     if sent is None or (sent.model, sent.system) != (wanted.header.model, wanted.header.system):
         return False
-    # what a client added behind us is in the tools of each call of that agent
-    is_added = name == wanted.path and sent.adopted
-    if not is_added and not same_json(sent.tools, wanted.header.tools):
+    if not asks_for_tools(sent, wanted.header.tools):
         return False
     recent = path.ledger.span(max(0, len(path.ledger) - SLOTS))
     return any(

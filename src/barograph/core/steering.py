@@ -34,6 +34,7 @@ from barograph.core.events import (
 from barograph.core.inputs import CallWanted
 from barograph.core.nods import is_nod
 from barograph.core.notes import last_plan
+from barograph.core.outgoing import asks_for_tools
 from barograph.core.parts import Opaque, Text, ToolResult
 from barograph.core.policy import Policy
 from barograph.core.rounds import Decision, RoundRules, decide
@@ -87,7 +88,7 @@ def _untold_tools(work: Work, given: CallWanted) -> tuple[str, ...]:
     path, header = work.state.path(given.path), work.state.surface(given.path).header
     if header is None:
         return ()
-    if header.tools == given.header.tools and set(path.told).issuperset(path.tools):
+    if asks_for_tools(header, given.header.tools) and set(path.told).issuperset(path.tools):
         return ()
     return tuple(name for name in tool_names(given.header.tools) if name not in path.told)
 
