@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from barograph.store import SqliteStore
+from barograph.store import End, SqliteStore
 from barograph.store.codec import encode_events
 from barograph.store.database import SEQ_BITS, open_database
 from barograph.store.packing import pack_events
@@ -109,11 +109,11 @@ def _rows(appends: list[Appended], path: Path) -> list[Rows]:
 
     That a store joins the rows of a block afterwards is work of its own, which no loop must do.
     """
-    rows, after, last_body = [], 0, 0
+    rows, end, last_body = [], End(0, 0), 0
     with closing(SqliteStore(path)) as store, closing(sqlite3.connect(path)) as reader:
         for events, lease in appends:
-            packed = pack_events(encode_events(SESSION, events, after=after), after=after)
-            after = store.append(SESSION, events, after=after, lease=lease)
+            packed = pack_events(encode_events(SESSION, events, after=end.seq), after=end.seq)
+            end = store.append(SESSION, events, after=end, lease=lease)
             bodies = reader.execute(
                 "SELECT rowid, * FROM bodies WHERE rowid > ? ORDER BY rowid", (last_body,)
             ).fetchall()
@@ -149,10 +149,10 @@ def _time_bare(
 
 
 def _time_ours(store: SqliteStore, appends: list[Appended], session: str) -> float:
-    after = 0
+    end = End(0, 0)
     began = time.perf_counter()
     for events, lease in appends:
-        after = store.append(session, events, after=after, lease=lease)
+        end = store.append(session, events, after=end, lease=lease)
     return time.perf_counter() - began
 
 

@@ -30,7 +30,7 @@ from barograph.core.parts import Text, ToolCall, ToolResult
 from barograph.core.policy import Policy
 from barograph.core.readback import derive_body
 from barograph.providers.anthropic.codec import AnthropicCodec
-from barograph.store import MemoryStore, SqliteStore, Store
+from barograph.store import End, MemoryStore, SqliteStore, Store
 from barograph.store.session import Session
 
 ROUNDS: Final = 120
@@ -130,11 +130,11 @@ class Agent:
 class Telling(SqliteStore):
     """A store that says what it has acknowledged."""
 
-    def append(self, session: str, events: Sequence[Event], **more: Any) -> int:
+    def append(self, session: str, events: Sequence[Event], **more: Any) -> End:
         """Commit, then say so."""
-        last = super().append(session, events, **more)
-        _tell({"stored": last})
-        return last
+        end = super().append(session, events, **more)
+        _tell({"stored": end.seq})
+        return end
 
 
 def history_after(steps: int) -> list[Incoming]:

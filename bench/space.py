@@ -25,7 +25,7 @@ from barograph.audit.recorded import Recording, find_recordings, read_recording
 from barograph.core.canonical import dump_json
 from barograph.core.policy import Policy
 from barograph.simulator import Reply, SimulatedProvider
-from barograph.store import SqliteStore, packing
+from barograph.store import End, SqliteStore, packing
 from synthetic import SESSION, synthetic_appends
 
 GOAL_RAW: Final = 1.2
@@ -136,9 +136,9 @@ def _synthetic_bytes(rounds: int) -> int:
     with tempfile.TemporaryDirectory(prefix="barograph-space-") as folder:
         path = Path(folder) / "sessions.db"
         with closing(SqliteStore(path)) as store:
-            after = 0
+            end = End(0, 0)
             for events, lease in synthetic_appends(rounds):
-                after = store.append(SESSION, events, after=after, lease=lease)
+                end = store.append(SESSION, events, after=end, lease=lease)
         return path.stat().st_size
 
 

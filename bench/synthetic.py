@@ -14,7 +14,7 @@ from barograph.audit.recorded import RecordedCall
 from barograph.core.events import Event
 from barograph.core.policy import Policy
 from barograph.simulator import Reply, SimulatedProvider, TokenRule
-from barograph.store import MemoryStore
+from barograph.store import End, MemoryStore
 from barograph.store.lease import Lease
 
 SESSION: Final = "synthetic"
@@ -44,11 +44,16 @@ class _Tape(MemoryStore):
         self.appends: list[Appended] = []
 
     def append(
-        self, session: str, events: Sequence[Event], *, after: int, lease: Lease | None = None
-    ) -> int:
-        last = super().append(session, events, after=after, lease=lease)
+        self,
+        session: str,
+        events: Sequence[Event],
+        *,
+        after: End | int,
+        lease: Lease | None = None,
+    ) -> End:
+        end = super().append(session, events, after=after, lease=lease)
         self.appends.append(Appended(tuple(events), lease))
-        return last
+        return end
 
 
 def synthetic_appends(rounds: int) -> list[Appended]:

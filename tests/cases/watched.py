@@ -33,9 +33,9 @@ class WatchedStore:
         return _WatchedIndex(self._store.index, self)
 
     def append(self, session, events, **more):
-        last = self._store.append(session, events, **more)
+        end = self._store.append(session, events, **more)
         self.moments += ["compact" for event in events if isinstance(event, Compacted)]
-        return last
+        return end
 
 
 class _WatchedIndex:

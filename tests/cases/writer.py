@@ -33,7 +33,7 @@ def append_all(path, session, name, number):
     for index in range(number):
         while True:
             try:
-                last = store.append(session, [note(f"{name}-{index}")], after=last)
+                last = store.append(session, [note(f"{name}-{index}")], after=last).seq
             except SequenceConflict:
                 refused += 1
                 last = store.last_seq(session)

@@ -30,7 +30,7 @@ def write_for_ever(path):
     last = store.last_seq("s")
     for size in count(1):
         batch = [event_at(last + place) for place in range(1, 2 + size % 4)]
-        last = store.append("s", batch, after=last)
+        last = store.append("s", batch, after=last).seq
         say(last)
 
 

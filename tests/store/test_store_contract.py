@@ -14,7 +14,7 @@ from vocabulary import AWKWARD, EVENT_TYPES, FORGED, LARGE_CHARS, example, messa
 from barograph.core.errors import SequenceConflict, StoreUnavailable, UnknownSession, UsageError
 from barograph.core.events import CallPlanned, HeaderSet, Usage
 from barograph.core.parts import Text, ToolResult
-from barograph.store import Store, open_store, resolve_session
+from barograph.store import End, Store, open_store, resolve_session
 from barograph.store.lease import Lease, new_holder
 
 
@@ -53,12 +53,12 @@ class TestStoreContract:
     @pytest.mark.parametrize("kind", EVENT_TYPES, ids=tag_of)
     def test_every_event_type_is_read_back_as_it_was_written(self, store, kind, large):
         event = example(kind, large=large)
-        assert store.append("s", [event], after=0) == 1
+        assert store.append("s", [event], after=0).seq == 1
         assert list(store.read("s")) == [(1, event)]
 
     def test_numbers_start_at_one_and_have_no_gap(self, store):
-        assert store.append("s", [turn(1), turn(2)], after=0) == 2
-        assert store.append("s", [turn(3)], after=2) == 3
+        assert store.append("s", [turn(1), turn(2)], after=0).seq == 2
+        assert store.append("s", [turn(3)], after=2).seq == 3
         assert [logged.seq for logged in store.read("s")] == [1, 2, 3]
         assert [logged.event.turn for logged in store.read("s")] == [1, 2, 3]
         assert store.last_seq("s") == 3
@@ -130,7 +130,7 @@ class TestStoreContract:
         aside = store.set_aside("s")
         assert [event.turn for _, event in store.read(aside)] == list(range(1, 151))
         store.delete(aside)
-        assert store.append("s", [turn(7)], after=0) == 1
+        assert store.append("s", [turn(7)], after=0).seq == 1
         assert list(store.read("s")) == [(1, turn(7))]
 
     def test_a_reader_that_stops_half_way_stops_nobody(self, store):
@@ -142,10 +142,10 @@ class TestStoreContract:
         assert store.last_seq("s") == 0
 
     def test_appending_nothing_changes_nothing(self, store):
-        assert store.append("s", [], after=0) == 0
+        assert store.append("s", [], after=0).seq == 0
         assert store.sessions() == []
         store.append("s", [turn(1)], after=0)
-        assert store.append("s", [], after=1) == 1
+        assert store.append("s", [], after=1).seq == 1
         with pytest.raises(SequenceConflict):
             store.append("s", [], after=0)
 
@@ -169,7 +169,7 @@ class TestStoreContract:
         def write(number):
             start.wait()
             try:
-                outcomes.append(store.append("s", [turn(number)], after=0))
+                outcomes.append(store.append("s", [turn(number)], after=0).seq)
             except SequenceConflict as error:
                 outcomes.append(error)
 
@@ -296,6 +296,7 @@ class TestStoreContract:
         for use in (
             lambda: store.append("s", [turn(2)], after=1),
             lambda: store.read("s"),
+            lambda: store.end("s"),
             lambda: store.last_seq("s"),
             lambda: store.delete("s"),
             store.sessions,
@@ -305,6 +306,67 @@ class TestStoreContract:
 
     def test_an_open_store_is_used_as_it_is(self, store):
         assert open_store(store) is store
+
+
+class TestAnotherLogOfTheSameId:
+    """A writer that tells which log it follows never writes into another one of the same id."""
+
+    def test_an_append_tells_where_the_log_ends_then(self, store):
+        assert store.end("s") == End(log=0, seq=0)
+        end = store.append("s", [turn(1), turn(2)], after=store.end("s"))
+        assert end == store.end("s")
+        assert store.append("s", [turn(3)], after=end) == End(log=end.log, seq=3)
+        assert store.append("s", [], after=3) == store.end("s")
+        assert store.append("other", [turn(1)], after=0).log != end.log
+
+    def test_invariant_12_a_log_that_was_begun_anew_to_the_same_length_refuses_the_old_ones_writer(
+        self, store
+    ):
+        old = store.append("s", [turn(1), turn(2)], after=0)
+        store.delete("s")
+        assert store.end("s") == End(log=0, seq=0)
+        new = store.append("s", [turn(3), turn(4)], after=0)
+
+        assert new.seq == old.seq
+        assert new.log != old.log
+        for events in ([message("x" * LARGE_CHARS)], []):
+            with pytest.raises(SequenceConflict, match="begun anew") as caught:
+                store.append("s", events, after=old)
+            assert caught.value.ids == {"session": "s", "expected": 2, "last": 2}
+            assert caught.value.next_step.startswith("Nothing was written")
+        assert [event.turn for _, event in store.read("s")] == [3, 4]
+        assert store.append("s", [turn(5)], after=new).seq == 3
+
+    def test_a_log_that_is_gone_refuses_its_writer(self, store):
+        end = store.append("s", [turn(1)], after=0)
+        store.delete("s")
+        with pytest.raises(SequenceConflict):
+            store.append("s", [turn(2)], after=end)
+        assert store.sessions() == []
+
+    def test_a_log_that_was_set_aside_is_the_same_and_gets_nothing_of_what_its_id_gets(self, store):
+        end = store.append("s", [turn(1)], after=0)
+        aside = store.set_aside("s")
+        assert store.end(aside) == end
+        store.append("s", [turn(2)], after=0)
+        with pytest.raises(SequenceConflict):
+            store.append("s", [turn(3)], after=end)
+        assert [event.turn for _, event in store.read(aside)] == [1]
+        assert [event.turn for _, event in store.read("s")] == [2]
+
+    def test_whoever_holds_the_log_that_was_begun_anew_is_named_first(self, store):
+        old = store.append("s", [turn(1)], after=0)
+        store.delete("s")
+        mine = Lease(holder=new_holder(), until=100.0)
+        store.append("s", [turn(1, at=50.0)], after=0, lease=mine)
+        with pytest.raises(SequenceConflict, match="held by another writer"):
+            store.append("s", [turn(2, at=60.0)], after=old)
+
+    def test_a_seq_alone_follows_whatever_log_has_the_id(self, store):
+        store.append("s", [turn(1)], after=0)
+        store.delete("s")
+        store.append("s", [turn(2)], after=0)
+        assert store.append("s", [turn(3)], after=1).seq == 2
 
 
 class TestLeases:
@@ -331,17 +393,17 @@ class TestLeases:
             }
             assert caught.value.next_step.startswith("Nothing was written")
         assert list(store.read("s")) == [(1, turn(1, at=50.0))]
-        assert store.append("s", [turn(2, at=99.0)], after=1, lease=mine) == 2
+        assert store.append("s", [turn(2, at=99.0)], after=1, lease=mine).seq == 2
 
     def test_a_lease_holds_one_session_and_no_other(self, store):
         mine = Lease(holder=new_holder(), until=100.0)
         store.append("s", [turn(1, at=50.0)], after=0, lease=mine)
-        assert store.append("other", [turn(1, at=50.0)], after=0) == 1
+        assert store.append("other", [turn(1, at=50.0)], after=0).seq == 1
 
     @pytest.mark.parametrize("until", [0.0, 40.0, 99.0])
     def test_a_lease_that_was_given_up_or_has_passed_is_free(self, store, until):
         store.append("s", [turn(1, at=50.0)], after=0, lease=Lease(holder="h/1/1/a", until=until))
-        assert store.append("s", [turn(2, at=99.0)], after=1) == 2
+        assert store.append("s", [turn(2, at=99.0)], after=1).seq == 2
 
     def test_a_holder_may_give_up_without_an_event_and_nobody_else_may_for_it(self, store):
         mine = Lease(holder=new_holder(), until=100.0)
@@ -351,7 +413,7 @@ class TestLeases:
         with pytest.raises(SequenceConflict):
             store.append("s", [turn(2, at=60.0)], after=1)
         store.release("s", mine.holder)
-        assert store.append("s", [turn(2, at=60.0)], after=1) == 2
+        assert store.append("s", [turn(2, at=60.0)], after=1).seq == 2
 
     def test_the_lease_of_a_process_that_has_ended_is_free_at_once(self, store):
         said = subprocess.run(
@@ -362,7 +424,7 @@ class TestLeases:
         )
         gone = Lease(holder=said.stdout.strip(), until=1e9)
         store.append("s", [turn(1)], after=0, lease=gone)
-        assert store.append("s", [turn(2)], after=1) == 2
+        assert store.append("s", [turn(2)], after=1).seq == 2
 
     def test_a_later_process_of_the_same_number_is_not_the_holder(self, store):
         host, pid, birth, _ = new_holder().rsplit("/", 3)
@@ -371,7 +433,7 @@ class TestLeases:
         store.append(
             "s", [turn(1)], after=0, lease=Lease(holder=f"{host}/{pid}/1/earlier", until=1e9)
         )
-        assert store.append("s", [turn(2)], after=1) == 2
+        assert store.append("s", [turn(2)], after=1).seq == 2
 
     def test_nothing_is_concluded_about_processes_of_another_host(self, store):
         far = Lease(holder="another-host/999999999/1/far", until=1e9)
@@ -390,7 +452,7 @@ class TestSettingAside:
         assert aside == "s.damaged-1"
         assert [event for _, event in store.read(aside)] == before
         assert store.last_seq("s") == 0
-        assert store.append("s", [turn(2)], after=0) == 1
+        assert store.append("s", [turn(2)], after=0).seq == 1
 
     def test_a_second_one_takes_the_next_name(self, store):
         for number in (1, 2):

@@ -1,4 +1,4 @@
-"""A writer that remembers its session's number is never wrong about the session."""
+"""A writer that knows the number of its log is never wrong about the session."""
 
 from contextlib import closing
 
@@ -22,31 +22,41 @@ def turns(store, session):
 
 
 def test_a_session_that_another_process_deleted_is_begun_anew(sqlite, other):
-    sqlite.append("s", [turn(1)], after=0)
+    end = sqlite.append("s", [turn(1)], after=0)
     other.delete("s")
 
     with pytest.raises(SequenceConflict):
-        sqlite.append("s", [turn(2)], after=1)
-    assert sqlite.append("s", [turn(3)], after=0) == 1
+        sqlite.append("s", [turn(2)], after=end)
+    assert sqlite.append("s", [turn(3)], after=0).seq == 1
     assert turns(other, "s") == [3]
 
 
 def test_a_session_that_was_begun_anew_is_not_taken_for_the_old_one(sqlite, other):
-    sqlite.append("s", [turn(1)], after=0)
+    end = sqlite.append("s", [turn(1)], after=0)
     other.delete("s")
     other.append("s", [turn(2)], after=0)
 
-    assert sqlite.append("s", [turn(3)], after=1) == 2
+    with pytest.raises(SequenceConflict, match="begun anew"):
+        sqlite.append("s", [turn(3)], after=end)
+    assert sqlite.append("s", [turn(3)], after=sqlite.end("s")).seq == 2
     assert turns(other, "s") == [2, 3]
 
 
+def test_a_writer_that_goes_on_asks_nothing_of_the_list_but_to_move_its_end(sqlite):
+    end = sqlite.append("s", [turn(1)], after=0)
+    said = []
+    sqlite._connection.set_trace_callback(said.append)
+    sqlite.append("s", [turn(2)], after=end)
+    assert [statement.split()[0] for statement in said] == ["BEGIN", "UPDATE", "INSERT", "COMMIT"]
+
+
 def test_a_session_that_was_set_aside_gets_no_more_events(sqlite, other):
-    sqlite.append("s", [turn(1)], after=0)
+    end = sqlite.append("s", [turn(1)], after=0)
     aside = other.set_aside("s")
 
     with pytest.raises(SequenceConflict):
-        sqlite.append("s", [turn(2)], after=1)
-    assert sqlite.append("s", [turn(3)], after=0) == 1
+        sqlite.append("s", [turn(2)], after=end)
+    assert sqlite.append("s", [turn(3)], after=0).seq == 1
     assert (turns(other, aside), turns(other, "s")) == ([1], [3])
 
 
@@ -57,7 +67,7 @@ def test_a_number_that_was_never_committed_may_be_anothers(sqlite, other, monkey
             sqlite.append("s", [turn(1)], after=0)
     other.append("t", [turn(2)], after=0)
 
-    assert sqlite.append("s", [turn(3)], after=0) == 1
+    assert sqlite.append("s", [turn(3)], after=0).seq == 1
     assert (turns(other, "s"), turns(other, "t")) == ([3], [2])
 
 
@@ -69,13 +79,4 @@ def test_a_lease_that_another_process_took_meanwhile_is_heeded(sqlite, other):
     with pytest.raises(SequenceConflict) as held:
         sqlite.append("s", [turn(3, at=60.0)], after=2)
     assert "until" in held.value.ids
-    assert sqlite.append("s", [turn(3, at=100.0)], after=2) == 3
-
-
-def test_more_sessions_than_are_remembered_can_be_written_in_turns(sqlite, monkeypatch):
-    monkeypatch.setattr("barograph.store.ends._KEPT", 2)
-    for after in range(3):
-        for name in "abcd":
-            assert sqlite.append(name, [turn(after)], after=after) == after + 1
-    assert [turns(sqlite, name) for name in "abcd"] == [[0, 1, 2]] * 4
-    assert len(sqlite._ends._numbers) <= 2
+    assert sqlite.append("s", [turn(3, at=100.0)], after=2).seq == 3

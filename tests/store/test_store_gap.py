@@ -33,9 +33,9 @@ class Unsteady(MemoryStore):
         self._fail()
         return super().read(session, **how)
 
-    def last_seq(self, session):
+    def end(self, session):
         self._fail()
-        return super().last_seq(session)
+        return super().end(session)
 
     def _fail(self, *, write=False):
         if self.down and (write or self.blind):
@@ -186,6 +186,24 @@ def test_events_that_another_writer_overtook_are_lost_and_said_to_be(store):
     store.down = None
     two = Talk(store)
     go_on(two, say="two")
+    go_on(one, say="three")
+
+    assert is_as_its_log(one)
+    [finding] = verify_session(store, "s1").findings
+    assert finding.code == "events_lost"
+
+
+def test_events_that_waited_for_a_log_that_was_begun_anew_are_lost_and_said_to_be(store):
+    one = Talk(store)
+    go_on(one, say="one")
+    before = store.last_seq("s1")
+    store.down = FULL
+    go_on(one, say="unheard")
+    store.down = None
+    store.delete("s1")
+    go_on(Talk(store), say="two")
+    assert store.last_seq("s1") == before
+
     go_on(one, say="three")
 
     assert is_as_its_log(one)

@@ -17,11 +17,13 @@ several = settings(
 @several
 @given(batches=st.lists(st.lists(events(), max_size=4), max_size=4))
 def test_arbitrary_events_come_back_in_order_without_a_gap(new_store, batches):
-    store, last = new_store(), 0
+    store = new_store()
+    end = store.end("s")
     for batch in batches:
-        last = store.append("s", batch, after=last)
+        end = store.append("s", batch, after=end)
     expected = [event for batch in batches for event in batch]
-    assert last == store.last_seq("s") == len(expected)
+    assert end == store.end("s")
+    assert end.seq == store.last_seq("s") == len(expected)
     if expected:
         assert list(store.read("s")) == list(enumerate(expected, start=1))
 

@@ -6,6 +6,8 @@ from vocabulary import turn
 from barograph.audit.verify import verify_session
 from barograph.core.errors import SequenceConflict
 from barograph.core.learning import restore
+from barograph.core.policy import Policy
+from barograph.store import End
 from talk import Talk
 
 
@@ -74,7 +76,7 @@ def test_a_writer_that_was_overtaken_in_mid_turn_is_told_and_may_begin_again(sto
 def test_between_turns_nobody_waits_and_a_writer_that_holds_reads_nothing(store, monkeypatch):
     one = Talk(store)
     one.call(say="begin", reply=[("read", {})], results=["text"])
-    monkeypatch.setattr(store, "last_seq", lambda _: pytest.fail("it holds the session"))
+    monkeypatch.setattr(store, "end", lambda _: pytest.fail("it holds the session"))
     one.session.catch_up(at=one.at)
     one.call(reply="done")
     monkeypatch.undo()
@@ -112,11 +114,59 @@ def test_a_session_that_was_deleted_and_grew_again_is_not_continued_from_memory(
     assert "begin" not in said(one)
 
 
+@pytest.mark.parametrize("policy", ["continue", "stop"])
+def test_a_session_that_was_begun_anew_to_the_same_length_is_not_continued_from_memory(
+    store, policy
+):
+    one = Talk(store, policy=Policy(on_store_error=policy))
+    one.call(say="begin")
+    before = store.last_seq("s1")
+    store.delete("s1")
+    two = Talk(store)
+    two.call(say="other")
+    assert store.last_seq("s1") == before
+
+    one.at = two.at
+    one.session.catch_up(at=one.at)
+    assert one.session.renewals == 1
+    assert is_as_its_log(one)
+    assert said(one)[0] == "other"
+    one.call(say="go on")
+    assert is_as_its_log(one)
+    assert verify_session(store, "s1").is_sound
+
+
+@pytest.mark.parametrize("policy", ["continue", "stop"])
+def test_invariant_12_a_log_begun_anew_in_the_middle_of_a_turn_gets_nothing_of_that_turn(
+    store, policy
+):
+    one = Talk(store, policy=Policy(on_store_error=policy))
+    one.call(say="begin", reply=[("read", {})], answers=False)
+    before = store.last_seq("s1")
+    store.delete("s1")
+    two = Talk(store)
+    two.call(say="other", answers=False)
+    two.session.rest("main")
+    theirs = list(store.read("s1"))
+    assert len(theirs) == before
+
+    one.session.catch_up(at=one.at)
+    with pytest.raises(SequenceConflict, match="begun anew"):
+        one.call(reply="too late")
+    assert list(store.read("s1")) == theirs
+
+    one.session.catch_up(at=one.at)
+    assert one.session.renewals == 1
+    assert is_as_its_log(one)
+    one.call(say="go on")
+    assert is_as_its_log(one)
+    assert verify_session(store, "s1").is_sound
+
+
 def test_two_writers_that_begin_a_session_at_once_share_it(store, monkeypatch):
-    real = store.last_seq
-    monkeypatch.setattr(store, "last_seq", lambda _: 0)
+    real, answers = store.end, iter([End(0, 0)] * 2)
+    monkeypatch.setattr(store, "end", lambda name: next(answers, None) or real(name))
     one, two = Talk(store), Talk(store)
-    monkeypatch.setattr(store, "last_seq", real)
     assert one.session.state == two.session.state
     assert store.last_seq("s1") == 1
 

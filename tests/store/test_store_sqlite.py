@@ -204,7 +204,7 @@ def test_a_lock_held_for_too_long_is_busy_and_nothing_is_lost(path):
             assert "try again" in caught.value.next_step
             assert list(store.read("s")) == [(1, turn(1))]
             other.execute("ROLLBACK")
-        assert store.append("s", [turn(2)], after=1) == 2
+        assert store.append("s", [turn(2)], after=1).seq == 2
 
 
 def test_a_store_can_be_opened_and_read_while_another_process_writes(path, sqlite):
@@ -219,8 +219,8 @@ def test_a_store_can_be_opened_and_read_while_another_process_writes(path, sqlit
 
 def test_a_writer_sees_what_another_process_wrote(path, sqlite):
     with closing(SqliteStore(path)) as other:
-        assert sqlite.append("s", [turn(1)], after=0) == 1
-        assert other.append("s", [turn(2)], after=1) == 2
+        assert sqlite.append("s", [turn(1)], after=0).seq == 1
+        assert other.append("s", [turn(2)], after=1).seq == 2
         assert [logged.event.turn for logged in sqlite.read("s")] == [1, 2]
 
 
@@ -251,7 +251,7 @@ def test_a_new_file_that_another_process_holds_is_waited_for(path, lock):
         release = threading.Timer(0.1, other.execute, ["ROLLBACK"])
         release.start()
         with closing(SqliteStore(path)) as store:
-            assert store.append("s", [turn(1)], after=0) == 1
+            assert store.append("s", [turn(1)], after=0).seq == 1
         release.join()
 
 
@@ -265,7 +265,7 @@ def test_a_full_disk_is_unavailable_and_leaves_nothing_behind(sqlite):
     assert "room" in caught.value.next_step
     assert list(sqlite.read("s")) == [(1, turn(1))]
     sqlite._connection.execute("PRAGMA max_page_count = 1000000")
-    assert sqlite.append("s", [turn(2), message(noise)], after=1) == 3
+    assert sqlite.append("s", [turn(2), message(noise)], after=1).seq == 3
 
 
 def test_a_disk_that_became_read_only_is_unavailable(sqlite):
@@ -282,7 +282,7 @@ def test_an_interrupted_append_leaves_nothing_behind(sqlite, monkeypatch):
         patch.setattr("barograph.store.sqlite.insert_bodies", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             sqlite.append("s", [turn(2), message(LARGE)], after=1)
-    assert sqlite.append("s", [turn(3)], after=1) == 2
+    assert sqlite.append("s", [turn(3)], after=1).seq == 2
     assert [logged.event.turn for logged in sqlite.read("s")] == [1, 3]
 
 
@@ -571,7 +571,7 @@ def test_a_damaged_file_is_moved_aside_whole_where_one_may_go_on(path, caplog):
     damage(path)
     content = path.read_bytes()
     with closing(open_store(path, sets_aside=True)) as store:
-        assert store.append("s", [turn(1)], after=0) == 1
+        assert store.append("s", [turn(1)], after=0).seq == 1
     assert path.with_name(f"{path.name}.damaged-1").read_bytes() == content
     (told,) = caplog.messages
     assert "damaged-1" in told

@@ -8,12 +8,13 @@ from typing import Literal
 from barograph.core.errors import LogCorrupt, UsageError
 from barograph.store.database import identify_file, set_file_aside
 from barograph.store.memory import MemoryStore
-from barograph.store.protocol import Logged, SessionInfo, Store, resolve_session
+from barograph.store.protocol import End, Logged, SessionInfo, Store, resolve_session
 from barograph.store.sqlite import SqliteStore
 
 _log = logging.getLogger("barograph")
 
 __all__ = [
+    "End",
     "Logged",
     "MemoryStore",
     "SessionInfo",

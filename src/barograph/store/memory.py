@@ -14,15 +14,16 @@ from barograph.core.errors import StoreUnavailable
 from barograph.core.events import Event
 from barograph.store.codec import Record, decode_record, encode_events, highest_call
 from barograph.store.database import explained_errors
+from barograph.store.ends import check_end
 from barograph.store.fulltext import forget_namespace, rename_namespace
 from barograph.store.lease import Lease, check_lease
-from barograph.store.protocol import Logged, SessionInfo
-from barograph.store.refusals import check_session_id, conflict, names_aside, unknown_session
+from barograph.store.protocol import End, Logged, SessionInfo
+from barograph.store.refusals import check_session_id, names_aside, unknown_session
 from barograph.store.search import SearchIndex, archive_of
 
 
 class _Log(Struct, kw_only=True):
-    order: int
+    number: int
     opened_at: float
     last_at: float = 0.0
     calls: int = 0
@@ -53,21 +54,26 @@ class MemoryStore:
         return self._index
 
     def append(
-        self, session: str, events: Sequence[Event], *, after: int, lease: Lease | None = None
-    ) -> int:
-        """Add events in one step and return the seq of the last. See `Store.append`."""
+        self,
+        session: str,
+        events: Sequence[Event],
+        *,
+        after: End | int,
+        lease: Lease | None = None,
+    ) -> End:
+        """Add events in one step and return where the log ends. See `Store.append`."""
         check_session_id(session)
-        encoded = encode_events(session, events, after=after)
+        number, seq = after if isinstance(after, End) else (0, after)
+        encoded = encode_events(session, events, after=seq)
         with self._lock:
             self._check_open()
             log = self._logs.get(session)
-            last = len(log.records) if log else 0
+            end = _end_of(log)
             if log and events:
                 check_lease(session, log.lease, lease, at=events[-1].at)
-            if last != after:
-                raise conflict(session, after=after, last=last)
+            check_end(session, end, number, seq)
             if not encoded:
-                return last
+                return end
             if log is None:
                 log = self._logs[session] = self._new_log(events[0].at)
             log.records.extend(one.record for one in encoded)
@@ -76,7 +82,7 @@ class MemoryStore:
             log.lease = lease
             log.last_at = float(events[-1].at)
             log.calls = max(log.calls, highest_call(events))
-            return len(log.records)
+            return _end_of(log)
 
     def read(self, session: str, *, after: int = 0, bodies: bool = True) -> Iterator[Logged]:
         """Events with seq greater than `after`, in order. See `Store.read`."""
@@ -93,12 +99,15 @@ class MemoryStore:
             for seq, record in enumerate(records, start=start + 1)
         )
 
-    def last_seq(self, session: str) -> int:
-        """Seq of the last event; 0 where there is no such session."""
+    def end(self, session: str) -> End:
+        """Where the log of a session ends; zeros where there is no such session."""
         with self._lock:
             self._check_open()
-            log = self._logs.get(session)
-            return len(log.records) if log else 0
+            return _end_of(self._logs.get(session))
+
+    def last_seq(self, session: str) -> int:
+        """Seq of the last event; 0 where there is no such session."""
+        return self.end(session).seq
 
     def release(self, session: str, holder: str) -> None:
         """Give up the lease of a session, if it is this holder's."""
@@ -179,12 +188,16 @@ class MemoryStore:
 
     def _new_log(self, opened_at: float) -> _Log:
         self._opened += 1
-        return _Log(order=self._opened, opened_at=float(opened_at), records=[], bodies={})
+        return _Log(number=self._opened, opened_at=float(opened_at), records=[], bodies={})
 
     def _check_open(self) -> None:
         if self._closed:
             raise StoreUnavailable("This memory store was closed.", next_step="Open a new one.")
 
 
+def _end_of(log: _Log | None) -> End:
+    return End(log.number, len(log.records)) if log else End(0, 0)
+
+
 def _recency(item: tuple[str, _Log]) -> tuple[float, int]:
-    return item[1].last_at, item[1].order
+    return item[1].last_at, item[1].number

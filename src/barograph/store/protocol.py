@@ -18,6 +18,19 @@ class Logged(NamedTuple):
     event: Event
 
 
+class End(NamedTuple):
+    """Where a log ends.
+
+    Attributes:
+        log: number of the log in its store, 0 where there is none. A session that is deleted and
+            begun anew, to whatever length, has a log of another number.
+        seq: of its last event.
+    """
+
+    log: int
+    seq: int
+
+
 class SessionInfo(Struct, frozen=True, kw_only=True):
     """One row of the list of sessions.
 
@@ -49,16 +62,23 @@ class Store(Protocol):
         ...
 
     def append(
-        self, session: str, events: Sequence[Event], *, after: int, lease: Lease | None = None
-    ) -> int:
-        """Commit events in one transaction and return the seq of the last.
+        self,
+        session: str,
+        events: Sequence[Event],
+        *,
+        after: End | int,
+        lease: Lease | None = None,
+    ) -> End:
+        """Commit events in one transaction and return where the log ends with them.
 
-        `after` is the seq the writer believes to be the last one (0 for a new session). `lease`
-        replaces the lease of the session; without one, the session is held by nobody afterwards.
-        The time is that of the last event.
+        `after` is where the writer believes it to end: what `end` or its last append told, or a
+        seq alone (0 for a new session), which may be that of any log of this id. `lease` replaces
+        the lease of the session; without one, the session is held by nobody afterwards. The time
+        is that of the last event.
 
         Raises:
-            SequenceConflict: another writer was first, or holds the session; nothing was written.
+            SequenceConflict: another writer was first, or holds the session, or the session was
+                deleted; nothing was written.
             UsageError: an empty session id, or a value that JSON cannot hold; nothing was written.
         """
         ...
@@ -74,6 +94,10 @@ class Store(Protocol):
             LogCorrupt: a gap, a body that is missing or altered, an event that does not decode.
             SchemaTooNew: written by a newer version.
         """
+        ...
+
+    def end(self, session: str) -> End:
+        """Where the log of a session ends; zeros where there is no such session."""
         ...
 
     def last_seq(self, session: str) -> int:

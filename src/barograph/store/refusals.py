@@ -68,6 +68,18 @@ def conflict(session: str, *, after: int, last: int) -> SequenceConflict:
     )
 
 
+def another_log(session: str, *, after: int, last: int) -> SequenceConflict:
+    """The log that the writer knows is gone, and another one has its id."""
+    return SequenceConflict(
+        f"Session {session!r} was deleted and begun anew: its log is another one than the writer "
+        f"read up to seq {after}.",
+        next_step="Nothing was written; read the log again, the next turn goes on with it.",
+        session=session,
+        expected=after,
+        last=last,
+    )
+
+
 def held_elsewhere(session: str, *, host: str, pid: int, until: float) -> SequenceConflict:
     """Another writer is in the middle of a turn."""
     moment = datetime.fromtimestamp(until, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -48,7 +48,7 @@ from barograph.core.steering import HandBack
 from barograph.core.work import Work
 from barograph.store.archive import archive_messages
 from barograph.store.originals import read_original
-from barograph.store.protocol import Store
+from barograph.store.protocol import End, Store
 from barograph.store.writer import Writer
 
 _log = logging.getLogger("barograph")
@@ -101,9 +101,10 @@ class Session:
         opened = cls(store, session, engine, made_by=made_by)
         goes_on = engine.policy.on_store_error == "continue"
         try:
-            is_new = not store.last_seq(session)
+            end = store.end(session)
+            is_new = not end.seq
             if not is_new:
-                opened._read_all()
+                opened._read_all(end)
         except StoreError:
             if not goes_on:
                 raise
@@ -157,9 +158,9 @@ class Session:
                 if self._writer.backlog:
                     self._settle(at)
                 elif not self._writer.holds(at):
-                    last = self._store.last_seq(self.id)
-                    if last != self._writer.stored_seq:
-                        self._renew(last, at)
+                    end = self._store.end(self.id)
+                    if end != self._writer.end:
+                        self._renew(end, at)
             except StoreError:
                 if self.engine.policy.on_store_error == "stop":
                     raise
@@ -348,7 +349,7 @@ class Session:
         gap = self._writer.write_loss(self._opening(at), at=at, calls=self._state.calls)
         if gap is None:
             return
-        self._read_all()
+        self._read_all(self._writer.end)
         self._pieces.clear()
         self.renewals += 1
         self._writer.say_it_is_back(gap)
@@ -378,34 +379,35 @@ class Session:
         try:
             self.take(SessionStarted(at=at, session=self.id, made_by=self._made_by))
         except SequenceConflict:  # another writer began it at this very moment
-            self._read_all()
+            self._read_all(self._store.end(self.id))
 
-    def _read_all(self) -> None:
-        events = list(self._store.read(self.id))
-        self._set(restore(self.engine.codec, events), events[-1].event)
+    def _read_all(self, end: End) -> None:
+        self._take_over(restore(self.engine.codec, self._store.read(self.id)), end)
 
-    def _renew(self, last: int, at: float) -> None:
+    def _renew(self, end: End, at: float) -> None:
         """Take over a log that others changed: it grew, or was deleted and perhaps begun anew."""
-        known, newer = self._writer.stored_seq, []
-        if last > known > 0:
-            newer = list(self._store.read(self.id, after=known - 1))
-        if newer and newer[0].event == self._writer.last:
+        known = self._writer.end
+        if end.log == known.log and end.seq > known.seq:
             state = self._state
-            for seq, event in newer[1:]:
+            for seq, event in self._store.read(self.id, after=known.seq):
                 state = learn(self.engine.codec, state, seq, event)
-            self._set(state, newer[-1].event)
-        elif last:
-            self._read_all()
+            self._take_over(state, end)
+        elif end.seq:
+            self._read_all(end)
         else:
             self._start_empty()
             self._begin(at)
         self._pieces.clear()
         self.renewals += 1
 
-    def _set(self, state: State, last: Event) -> None:
+    def _take_over(self, state: State, end: End) -> None:
+        """Go on with what was read of a log after its end was asked for.
+
+        Where it was deleted in between, that is another log's: the next append is refused then.
+        """
         self._state = state
-        self._writer.follow(state.fold.seq, last)
+        self._writer.follow(End(end.log, state.fold.seq))
 
     def _start_empty(self) -> None:
         self._state = State()
-        self._writer.follow(0, None)
+        self._writer.follow()

@@ -16,7 +16,7 @@ from barograph.core.errors import StoreUnavailable, UsageError
 from barograph.core.events import Event
 from barograph.store.codec import Record, decode_record, encode_events
 from barograph.store.database import SEQ_BITS, explain, explained_errors, open_database
-from barograph.store.ends import FIND, Ends
+from barograph.store.ends import FIND, advance
 from barograph.store.fulltext import explained_index, forget_namespace, rename_namespace
 from barograph.store.lease import Lease
 from barograph.store.packing import (
@@ -28,7 +28,7 @@ from barograph.store.packing import (
     unpack_body,
     unpack_events,
 )
-from barograph.store.protocol import Logged, SessionInfo
+from barograph.store.protocol import End, Logged, SessionInfo
 from barograph.store.refusals import (
     check_session_id,
     gap,
@@ -78,7 +78,6 @@ class SqliteStore:
         self._wait_seconds: Final = busy_timeout_seconds
         self._lock: Final = threading.Lock()
         self._owner: Final = os.getpid()
-        self._ends: Final = Ends()
         self._connection: sqlite3.Connection | None = open_database(
             self.path, synchronous=synchronous, wait_seconds=busy_timeout_seconds
         )
@@ -90,19 +89,25 @@ class SqliteStore:
         return self._index
 
     def append(
-        self, session: str, events: Sequence[Event], *, after: int, lease: Lease | None = None
-    ) -> int:
-        """Commit events in one transaction and return the seq of the last. See `Store.append`."""
+        self,
+        session: str,
+        events: Sequence[Event],
+        *,
+        after: End | int,
+        lease: Lease | None = None,
+    ) -> End:
+        """Commit events in one transaction and return where the log ends. See `Store.append`."""
         check_session_id(session)
+        known, seq = after if isinstance(after, End) else (0, after)
         # All work that needs no lock comes before the transaction: it keeps other writers out.
-        encoded = encode_events(session, events, after=after)
-        rows, bodies = pack_events(encoded, after=after), pack_bodies(encoded)
+        encoded = encode_events(session, events, after=seq)
+        rows, bodies = pack_events(encoded, after=seq), pack_bodies(encoded)
         with self._transaction() as connection:
-            number = self._ends.advance(connection, session, events, after=after, lease=lease)
+            number = advance(connection, session, events, log=known, after=seq, lease=lease)
             if encoded:
-                insert_events(connection, number << SEQ_BITS, after, rows)
+                insert_events(connection, number << SEQ_BITS, seq, rows)
                 insert_bodies(connection, number, bodies)
-        return after + len(encoded)
+        return End(number, seq + len(encoded))
 
     def read(self, session: str, *, after: int = 0, bodies: bool = True) -> Iterator[Logged]:
         """Events with seq greater than `after`, in order. See `Store.read`.
@@ -116,10 +121,13 @@ class SqliteStore:
         number, last = row
         return self._read(session, number, max(after, 0), last, bodies=bodies)
 
+    def end(self, session: str) -> End:
+        """Where the log of a session ends; zeros where there is no such session."""
+        return self._find(session) or End(0, 0)
+
     def last_seq(self, session: str) -> int:
         """Seq of the last event; 0 where there is no such session."""
-        row = self._find(session)
-        return row[1] if row else 0
+        return self.end(session).seq
 
     def release(self, session: str, holder: str) -> None:
         """Give up the lease of a session, if it is this holder's."""
@@ -228,12 +236,11 @@ class SqliteStore:
         if row is None or row[0] != number:
             raise unknown_session(session)
 
-    def _find(self, session: str) -> tuple[int, int] | None:
-        """Number and last seq of a session."""
+    def _find(self, session: str) -> End | None:
         if not is_storable(session):
             return None
         rows = self._fetch_all(FIND, (session,))
-        return (rows[0][0], rows[0][1]) if rows else None
+        return End(*rows[0][:2]) if rows else None
 
     def _fetch_all(self, statement: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         with self._reading() as connection:

@@ -16,12 +16,13 @@ from barograph.core.errors import LogCorrupt, SequenceConflict, StoreError
 from barograph.core.events import CallFailed, CallPlanned, Event, StoreGap, TurnEnded
 from barograph.store.backlog import Backlog
 from barograph.store.lease import Lease, new_holder
-from barograph.store.protocol import Store
+from barograph.store.protocol import End, Store
 from barograph.store.turns import Turns
 
 _log = logging.getLogger("barograph")
 _WORTH_A_TRY = (CallPlanned, TurnEnded, CallFailed)
 """With what the store is asked again while it does not answer: each try may take its time-out."""
+_NO_LOG = End(0, 0)
 
 
 class Writer:
@@ -36,8 +37,7 @@ class Writer:
         holder: name of this writer in the lease.
         turns: what it is in the middle of.
         backlog: what waits.
-        stored_seq: seq of the last event of the log, as far as this writer knows.
-        last: that event; None where there is none.
+        end: where the log ends, as far as this writer knows.
         failed_appends: how often the store did not take events.
     """
 
@@ -45,8 +45,7 @@ class Writer:
         self.holder = new_holder()
         self.turns = Turns()
         self.backlog = Backlog()
-        self.stored_seq = 0
-        self.last: Event | None = None
+        self.end = _NO_LOG
         self.failed_appends = 0
         self._store = store
         self._session = session
@@ -63,9 +62,14 @@ class Writer:
         """Whether nobody else may write at that time."""
         return self._held_until > at
 
-    def follow(self, seq: int, last: Event | None) -> None:
-        """Go on behind this event, which is the last of the log."""
-        self.stored_seq, self.last = seq, last
+    @property
+    def stored_seq(self) -> int:
+        """Seq of the last event of the log."""
+        return self.end.seq
+
+    def follow(self, end: End = _NO_LOG) -> None:
+        """Go on where this log ends; a new one begins where none is given."""
+        self.end = end
 
     def commit(self, events: Sequence[Event], *, calls: int) -> StoreGap | None:
         """Write events after those that wait, or let them wait too.
@@ -78,7 +82,8 @@ class Writer:
             What was written behind them where others had waited: `say_it_is_back` is due.
 
         Raises:
-            SequenceConflict: another writer holds the session, or went on with it.
+            SequenceConflict: another writer holds the session, or went on with it, or its log is
+                another one.
             StoreError: the store did not take them, and the policy is to stop.
             LogCorrupt: the same, of a log that is damaged.
         """
@@ -115,14 +120,14 @@ class Writer:
         """Write events, or nothing.
 
         Raises:
-            SequenceConflict: another writer holds the session, or went on with it.
+            SequenceConflict: another writer holds the session, or went on with it, or its log is
+                another one.
             StoreError: the store did not take them.
             LogCorrupt: the log is damaged.
         """
         lease = Lease(holder=self.holder, until=self._held_until)
         try:
-            last = self._store.append(self._session, events, after=self.stored_seq, lease=lease)
-            self.stored_seq, self.last = last, events[-1]
+            self.end = self._store.append(self._session, events, after=self.end, lease=lease)
         except SequenceConflict:
             # The turn is lost to another writer; the next one begins with what that one wrote.
             self._held_until = 0.0
@@ -168,10 +173,10 @@ class Writer:
             at: now.
             calls: number of the last call.
         """
-        last = self._store.last_seq(self._session)
+        self.end = self._store.end(self._session)
         gap = self.backlog.gap(at=at, after=0, calls=calls)
-        self.stored_seq, self._held_until = last, 0.0
-        return gap if self._try([*(() if last else opening), gap]) else None
+        self._held_until = 0.0
+        return gap if self._try([*(() if self.stored_seq else opening), gap]) else None
 
     def say_it_is_back(self, gap: StoreGap) -> None:
         """Nothing waits any more; said once, with what is late and lost."""
