@@ -45,7 +45,7 @@ from barograph.core import (
 )
 from barograph.core.engine import TRANSITIONS
 from barograph.simulator.switches import Switches
-from barograph.store import SessionInfo, SqliteStore, documents, knowledge
+from barograph.store import SessionInfo, SqliteStore, documents, knowledge, repair
 
 ROOT = Path(__file__).parent.parent
 TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
@@ -273,6 +273,8 @@ JSON_STRUCTS = (
     _knowledge.Failed,
     knowledge.Added,
     documents.Entry,
+    repair.Repair,
+    repair.Unread,
     trust.Item,
     explain.CallRow,
     explain.Totals,

@@ -2,7 +2,9 @@
 
 import builtins
 import json
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -228,3 +230,40 @@ def test_sessions_of_the_same_store_are_left_alone(run, folder):
     assert store.sessions() == []
     store.close()
     assert CliRunner().invoke(main, ["verify"]).exit_code == 0
+
+
+@pytest.fixture
+def damaged(run, folder):
+    """A store of two documents, one of which lost its text, and no list of words."""
+    run("add", "paper.txt", "docs/keys.md")
+    with closing(sqlite3.connect(folder / "home" / "sessions.db")) as store, store:
+        store.execute("UPDATE search_documents SET text = x'00' WHERE id = 1")
+        store.execute("DELETE FROM search_words_data")
+    return folder
+
+
+def test_a_damaged_index_names_what_would_be_lost_and_changes_nothing(run, run_json, damaged):
+    broken = run("search", "keys")
+    assert broken.exit_code == 5
+    assert "`barograph knowledge repair`" in broken.stderr
+    told = run("repair")
+    assert told.exit_code == 1
+    assert "0 sessions, 0 events, left as they are" in told.stdout
+    assert "1 whole, 1 lost" in told.stdout
+    assert [line.split()[-1] for line in told.stdout.splitlines() if " lost  " in line] == [
+        "paper.txt"
+    ]
+    assert "--yes" in told.stderr
+    assert len(run_json("list")["documents"]) == 2
+
+
+def test_a_damaged_index_is_made_anew_when_what_is_lost_may_go(run, run_json, damaged):
+    made = run_json("repair", "--yes")
+    assert made["schema"] == "barograph.knowledge.repair/1"
+    assert (made["done"], [one["origin"] for one in made["lost"]]) == (True, ["paper.txt"])
+    assert "keys.md" in run("search", "keys").stdout
+    again = run("repair")
+    assert again.exit_code == 0
+    assert "made anew" in again.stderr
+    run("add", "paper.txt")
+    assert "paper.txt" in run("search", "study").stdout

@@ -2,6 +2,7 @@
 
 import sqlite3
 from array import array
+from contextlib import closing
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,6 +14,7 @@ from barograph.core.passages import MOST_CHARS
 from barograph.core.recall import Scope
 from barograph.core.trust import lower, reaches
 from barograph.store import SqliteStore
+from barograph.store.fulltext import pack_text
 from barograph.store.knowledge import NewDocument
 from barograph.store.search import Document, archive_of
 
@@ -516,3 +518,32 @@ def test_an_index_made_anew_keeps_whole_documents_and_drops_one_that_is_damaged(
     assert [one.id for one in sqlite.index.documents.entries()] == [kept.id]
     add(sqlite, "lost rule. " * 400, origin="b")
     assert set(origins(sqlite, "rule")) == {"a", "b"}
+
+
+def test_documents_whose_text_is_not_whole_are_told_before_they_are_dropped(sqlite, path):
+    add(sqlite, "whole rule", origin="a")
+    for origin in "bcd":
+        add(sqlite, f"rule {origin}. " * 400, origin=origin)
+    documents = sqlite.index.documents
+    names = {one.origin: one.id for one in documents.entries()}
+    assert documents.incomplete() == []
+    altered = pack_text("another text")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        said = "UPDATE search_documents SET text = ? WHERE key = ?"
+        other.execute(said, (b"\0", f"{names['b']}.1"))
+        other.execute("DELETE FROM search_documents WHERE key = ?", (f"{names['c']}.2",))
+        other.execute(said, (altered, f"{names['d']}.2"))
+    assert [one.origin for one in documents.incomplete()] == ["b", "c", "d"]
+    assert len(documents.entries()) == 4
+    sqlite.index.reset()
+    assert [one.origin for one in documents.entries()] == ["a"]
+    assert documents.incomplete() == []
+
+
+def test_no_vector_is_left_of_a_passage_that_was_damaged(sqlite, path):
+    lost = add(sqlite, "lost rule", origin="a")
+    sqlite.index.passages.put_vectors("m", {passage: [1.0] for passage in (1, 2)})
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("UPDATE search_documents SET text = x'00' WHERE source = ?", (lost.id,))
+        sqlite.index.reset()
+        assert other.execute("SELECT count(*) FROM knowledge_vectors").fetchone() == (0,)

@@ -158,7 +158,7 @@ def test_a_session_whose_archive_is_damaged_is_deleted_after_the_index_was_made_
     other.close()
     with pytest.raises(StoreUnavailable, match="index") as refused:
         sqlite.delete("s")
-    assert "reset()" in refused.value.next_step
+    assert "knowledge repair" in refused.value.next_step
     assert sqlite.last_seq("s") == 1
     sqlite.index.reset()
     sqlite.delete("s")
@@ -227,7 +227,7 @@ def test_a_damaged_index_is_an_error_of_the_store_and_can_be_made_anew(sqlite, p
     again = SqliteStore(path)
     with pytest.raises(StoreUnavailable, match="index") as refused:
         again.index.search(("n",), "words")
-    assert "reset()" in refused.value.next_step
+    assert "knowledge repair" in refused.value.next_step
     again.index.reset()
     again.index.add([doc("k", "words here")])
     assert keys(again.index, "words") == ["k"]

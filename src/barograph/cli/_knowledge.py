@@ -14,6 +14,7 @@ from barograph.core.trust import Item, Trust
 from barograph.frame.files import list_files, read_document
 from barograph.store.documents import Documents, Entry
 from barograph.store.knowledge import Added, NewDocument
+from barograph.store.repair import Repair
 
 
 class TakenIn(Struct, frozen=True, kw_only=True):
@@ -134,3 +135,26 @@ def print_entries(entries: Sequence[Entry], *, shows_all: bool) -> None:
         told += [moment(one.added_at), one.origin, *([one.superseded_by] if shows_all else [])]
         table.add_row(*map(out.cell, told))
     out.print_table(out.open_console(), table)
+
+
+def print_repair(made: Repair) -> None:
+    """Say what is kept, what was made anew, and what is lost."""
+    console = out.open_console()
+    logs = f"{some(made.sessions, 'session')}, {some(made.events, 'event')}, left as they are"
+    out.label(console, "logs", logs)
+    out.label(console, "documents", f"{count(made.kept)} whole, {count(len(made.lost))} lost")
+    for one in made.lost:
+        told = (one.id, one.namespace, one.origin or "(no origin)")
+        out.say(console, ("lost  " + "  ".join(told), "red"), indent=2)
+    if not made.done:
+        click.echo(
+            "Nothing was changed. These documents have lost a part of their text and cannot be "
+            "made whole; --yes removes them, and makes the index anew. Add them again then.",
+            err=True,
+        )
+        return
+    again = f"{some(made.archives, 'archive')} read again from their logs"
+    out.label(console, "archives", f"{again}, {some(made.restored, 'record')} restored")
+    for log in made.unread:
+        click.secho(plain(f"Not to its end: {log.what}"), fg="red", err=True)
+    click.echo("The search index was made anew.", err=True)

@@ -29,6 +29,7 @@ class _Group(ExamplesFirst, click.Group):
         ('barograph knowledge search "rotate keys"', "what an agent would recall"),
         ("barograph knowledge list", "what is there"),
         ("barograph knowledge forget 3f9a1c", "remove one, to the byte"),
+        ("barograph knowledge repair", "make a damaged search index anew"),
     ),
 )
 def command() -> None:
@@ -227,3 +228,36 @@ def forget(
     for one in chosen:
         out.say(console, f"forgotten  {one.id}  {one.origin}")
     click.echo(f"{some(len(chosen), 'document')} forgotten.", err=True)
+
+
+@command.command(
+    "repair",
+    cls=BarographCommand,
+    examples=(
+        ("barograph knowledge repair", "make the search index anew, if nothing is lost by it"),
+        ("barograph knowledge repair --yes", "remove documents that have lost text"),
+    ),
+)
+@click.option("--yes", is_flag=True, help="Remove documents that have lost a part of their text.")
+@reads_store
+def repair(store_path: Path | None, *, yes: bool, as_json: bool) -> None:
+    """Make a damaged search index anew; logs are not touched.
+
+    Words are listed again from the texts beside them, and archives are read again from their logs.
+    A document is nowhere else: one that has lost text is named, and removed with --yes alone. Exit
+    code 1: nothing was changed for that reason, or a log cannot be read to its end.
+    """
+    from barograph.cli import _output as out
+    from barograph.cli._errors import FOUND
+    from barograph.cli._knowledge import print_repair
+    from barograph.cli._store import open_to_read
+    from barograph.store.repair import repair_index
+
+    with open_to_read(store_path) as store:
+        made = repair_index(store, drops=yes)
+    if as_json:
+        out.print_json("barograph.knowledge.repair/1", msgspec.structs.asdict(made))
+    else:
+        print_repair(made)
+    if made.unread or not made.done:
+        click.get_current_context().exit(FOUND)

@@ -63,8 +63,10 @@ def archive_messages(store: Store, session: str, seqs: Collection[int]) -> int:
     return added
 
 
-def fill_archive(store: Store, session: str) -> int:
+def fill_archive(store: Store, session: str, *, anew: bool = False) -> int:
     """Bring the archive of a session up to the end of its log; how many documents are new.
+
+    With `anew` the log is read from its beginning, and what the archive lost comes back.
 
     Raises:
         UnknownSession: no session of exactly that id.
@@ -72,7 +74,7 @@ def fill_archive(store: Store, session: str) -> int:
         StoreError: the log cannot be read, or the index cannot be written.
     """
     name, added = archive_of(session), 0
-    after = store.index.position(name)
+    after = 0 if anew else store.index.position(name)
     if after >= store.last_seq(session) > 0:
         return 0
     reader = Messages(store, session)

@@ -19,6 +19,7 @@ from barograph.store.knowledge import (
     clear_away,
     delete_document,
     has_knowledge,
+    list_incomplete,
     make_knowledge,
     name_of,
 )
@@ -100,6 +101,12 @@ class Documents:
             ).fetchall()
         names = Entry.__struct_fields__
         return [Entry(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def incomplete(self) -> list[Entry]:
+        """Documents that lost a part of their text, the oldest first; they cannot be mended."""
+        with self._reading() as connection:
+            names = set(list_incomplete(connection))
+        return [one for one in self.entries(with_superseded=True) if one.id in names]
 
     def find(self, wanted: str) -> Entry:
         """The document of an id, or of a beginning of one that fits no other.

@@ -48,7 +48,9 @@ _MEND: Final = (
     "DROP TABLE search_words",
     _TABLES[-1],
 )
-_DAMAGED: Final = (zstandard.ZstdError, UnicodeDecodeError, TypeError)
+DAMAGED: Final = (zstandard.ZstdError, UnicodeDecodeError, TypeError)
+"""What `unpack_text` raises where the bytes are not what was stored."""
+
 _NUMBER: Final = "SELECT id FROM search_namespaces WHERE name = ?"
 FIND: Final = (
     "SELECT d.id, d.text, d.at, d.kind, d.source FROM search_documents d"
@@ -109,7 +111,7 @@ def rebuild_words(connection: sqlite3.Connection) -> None:
         text = "SELECT text FROM search_documents WHERE id = ?"
         try:
             words = " ".join(words_in(unpack_text(connection.execute(text, (row,)).fetchone()[0])))
-        except _DAMAGED:
+        except DAMAGED:
             connection.execute("DELETE FROM search_documents WHERE id = ?", (row,))
             connection.execute("UPDATE search_namespaces SET read_to = 0 WHERE id = ?", (number,))
         else:
@@ -187,10 +189,13 @@ def explained_index() -> Iterator[None]:
     """Say that it is the index that is damaged: the log beside it may well be sound."""
     try:
         yield
-    except (LogCorrupt, *_DAMAGED) as error:
+    except (LogCorrupt, *DAMAGED) as error:
         raise StoreUnavailable(
             f"The search index is damaged ({error}).",
-            next_step="`SearchIndex.reset()` makes it anew from the texts beside it.",
+            next_step=(
+                "`barograph knowledge repair` makes it anew from the texts beside it and the logs, "
+                "which are not touched."
+            ),
         ) from error
 
 

@@ -26,12 +26,14 @@ from msgspec import Struct
 from barograph.core.errors import UnknownDocument, UsageError
 from barograph.core.trust import Trust, lower, reaches
 from barograph.store.fulltext import (
+    DAMAGED,
     Row,
     delete_row,
     forget_words,
     insert_row,
     make_tables,
     number_of,
+    unpack_text,
 )
 
 NAMESPACE: Final = "default"
@@ -148,7 +150,7 @@ def add_document(
         UnknownDocument: there is none that it could supersede.
     """
     number, name = number_of(connection, PREFIX + new.namespace), name_of(new)
-    text_hash = blake2b(new.text.encode(), digest_size=32).digest()
+    text_hash = _text_hash(new.text)
     trust = _trust(connection, text_hash, new.trust)
     places, successor = _places(connection, number, name, new)
     _check_places(new, trust, places)
@@ -190,12 +192,34 @@ def clear_away(connection: sqlite3.Connection) -> None:
     )
 
 
+def list_incomplete(connection: sqlite3.Connection) -> list[str]:
+    """The documents whose passages are no longer the text that was added."""
+    if not has_knowledge(connection):
+        return []
+    known = connection.execute("SELECT id, text_hash FROM knowledge").fetchall()
+    return [name for name, text_hash in known if _hash_passages(connection, name) != text_hash]
+
+
 def drop_incomplete(connection: sqlite3.Connection) -> None:
-    """Remove documents that have lost a passage."""
+    """Remove these, once the index of words was made anew without the damaged passages."""
+    for name in list_incomplete(connection):
+        delete_document(connection, name)
     if has_knowledge(connection):
-        for name, passages in connection.execute("SELECT id, passages FROM knowledge").fetchall():
-            if len(connection.execute(PASSAGES, (name,)).fetchall()) != passages:
-                delete_document(connection, name)
+        connection.execute(
+            "DELETE FROM knowledge_vectors WHERE passage NOT IN (SELECT id FROM search_documents)"
+        )
+
+
+def _text_hash(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+
+
+def _hash_passages(connection: sqlite3.Connection, name: str) -> bytes | None:
+    rows = connection.execute(PASSAGES, (name,)).fetchall()
+    try:
+        return _text_hash("".join(unpack_text(data) for _, _, data, _ in rows))
+    except DAMAGED:
+        return None
 
 
 def _unlist(connection: sqlite3.Connection, name: str) -> None:

@@ -183,9 +183,13 @@ class SearchIndex:
         """Make a damaged index anew from the texts beside it.
 
         A text that is damaged itself is removed: archives fill again from their logs, and a
-        document that was added from elsewhere goes as a whole.
+        document that was added from elsewhere goes as a whole (`documents.incomplete`).
+        `barograph.store.repair` does all that can be done.
+
+        Raises:
+            LogCorrupt: more than the index is damaged.
         """
-        with explained_index(), self._writing() as connection:
+        with self._writing() as connection:
             if not has_tables(connection):
                 return
             rebuild_words(connection)
