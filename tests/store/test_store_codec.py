@@ -81,7 +81,7 @@ def test_an_error_names_the_field_that_would_not_come_back():
 
 def test_a_record_of_a_newer_schema_is_refused_with_the_direction():
     [one] = encode(turn(1))
-    record = one.record._replace(schema=99, data=b'{"type":"not_known_yet"}')
+    record = msgspec.structs.replace(one.record, schema=99, data=b'{"type":"not_known_yet"}')
     with pytest.raises(SchemaTooNew, match="log is newer than this Barograph") as caught:
         decode_record("s", 4, record, None)
     assert caught.value.ids == {"session": "s", "seq": 4, "schema": 99}
@@ -112,7 +112,7 @@ def test_what_is_no_event_is_corrupt_with_its_ids_and_the_next_step(data, why):
 def test_a_schema_that_never_was_is_corrupt():
     [one] = encode(turn(1))
     with pytest.raises(LogCorrupt, match="no schema 0"):
-        decode_record("s", 4, one.record._replace(schema=0), None)
+        decode_record("s", 4, msgspec.structs.replace(one.record, schema=0), None)
 
 
 @pytest.mark.parametrize(
@@ -132,13 +132,15 @@ def test_a_body_that_has_its_hash_and_is_not_the_field_is_corrupt():
     [one] = encode(message("x" * LARGE_CHARS))
     ref = hash_body(b'"text"')
     with pytest.raises(LogCorrupt, match="does not decode"):
-        decode_record("s", 4, one.record._replace(refs={"parts": ref}), lambda _: b'"text"')
+        decode_record(
+            "s", 4, msgspec.structs.replace(one.record, refs={"parts": ref}), lambda _: b'"text"'
+        )
 
 
 @pytest.mark.parametrize("field", ["role", "no_such_field"])
 def test_a_reference_from_a_field_that_holds_no_body_is_corrupt(field):
     [one] = encode(message("x" * LARGE_CHARS))
-    record = one.record._replace(refs={field: one.record.refs["parts"]})
+    record = msgspec.structs.replace(one.record, refs={field: one.record.refs["parts"]})
     with pytest.raises(LogCorrupt, match="holds no body"):
         decode_record("s", 4, record, one.bodies.get)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from barograph.core.canonical import hash_body
@@ -32,7 +33,7 @@ Fetch: TypeAlias = Callable[[str], bytes | None]
 """Gives the stored bytes of a content hash, or None when they are missing."""
 
 
-class Record(NamedTuple):
+class Record(Struct, frozen=True):
     """An event as stored.
 
     Attributes:
@@ -46,7 +47,7 @@ class Record(NamedTuple):
     refs: dict[str, str]
 
 
-class Encoded(NamedTuple):
+class Encoded(Struct, frozen=True):
     """A record and the bodies it refers to, by content hash."""
 
     record: Record
@@ -147,9 +148,12 @@ def _encode(session: str, seq: int, event: Event) -> Encoded:
         )
         raise UsageError(what, next_step=_KEEP_TO_EVENTS, session=session, seq=seq)
     try:
-        external = _external(event, fields) if fields else None
-        shell = _without(event, external, fields) if external else event
-        data = _encoder.encode(shell)
+        shell, data, external = event, _encoder.encode(event), None
+        if fields and len(data) >= EXTERNAL_BYTES:  # else none of its fields has as many
+            external = _external(event, fields)
+        if external:
+            shell = _without(event, external, fields)
+            data = _encoder.encode(shell)
         kept = _decoder.decode(data)
     except (TypeError, ValueError, RecursionError) as error:
         raise _refusal(session, seq, event, str(error)) from error
