@@ -70,6 +70,7 @@ class Talk:
         *,
         path="main",
         say=None,
+        frame=None,
         reply="ok",
         results=(),
         after=10.0,
@@ -80,7 +81,10 @@ class Talk:
         fails=None,
         answers=True,
     ):
-        """One call; `reply` is a text or a list of (tool, arguments), `edit` changes the body."""
+        """One call; `reply` is a text or a list of (tool, arguments), `edit` changes the body.
+
+        `frame` is what sources offer, where the call begins a turn.
+        """
         self.at += after
         history = self.histories.setdefault(path, [])
         if say is not None:
@@ -89,7 +93,12 @@ class Talk:
         system = (Text(self.system),) if self.system else ()
         header = Header(model=self.model, system=system, tools=tools if self.tools else "")
         wanted = CallWanted(
-            at=self.at, path=path, header=header, messages=tuple(history), reserved=reserved
+            at=self.at,
+            path=path,
+            header=header,
+            messages=tuple(history),
+            reserved=reserved,
+            frame=frame,
         )
         send, _ = self.session.want(wanted)
         if isinstance(send, HandBack):

@@ -143,6 +143,7 @@ ARGUMENTS = {
     "[ID]...": "Id of a document, or a beginning of one that fits no other.",
     "{show}": "What to do; there is one so far.",
     "[SCENARIO]": "A TOML or JSON file; without it, every request gets the same text.",
+    "TURN": "The number of a turn of the agent path, or `latest`.",
 }
 
 

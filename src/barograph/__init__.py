@@ -25,6 +25,7 @@ from barograph.core.errors import (
     UnknownDocument,
     UnknownHandle,
     UnknownSession,
+    UnknownTurn,
     UnpairedToolCall,
     UsageError,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "UnknownDocument",
     "UnknownHandle",
     "UnknownSession",
+    "UnknownTurn",
     "UnpairedToolCall",
     "UsageError",
     "__version__",

@@ -22,6 +22,7 @@ from barograph.core.errors import (
     UnknownDocument,
     UnknownHandle,
     UnknownSession,
+    UnknownTurn,
     UsageError,
 )
 
@@ -33,6 +34,7 @@ _EXIT_CODES: Final[Mapping[type[BarographError], int]] = {
     PinRefused: REFUSED,
     UnknownSession: 3,
     UnknownCall: 3,
+    UnknownTurn: 3,
     UnknownHandle: 3,
     UnknownDocument: 3,
     SchemaTooNew: REFUSED,

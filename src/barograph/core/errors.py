@@ -8,6 +8,7 @@ BarographError              .code, the ids involved, the next step in words
 │ ├ SecondOwner             another middleware rewrites the same requests
 │ ├ UnknownSession
 │ ├ UnknownCall
+│ ├ UnknownTurn
 │ ├ UnknownHandle
 │ ├ UnknownDocument
 │ └ PinRefused              a message says nothing, or too much would be pinned
@@ -83,6 +84,12 @@ class UnknownCall(UsageError):
     """The session has no call of that number."""
 
     code = "unknown_call"
+
+
+class UnknownTurn(UsageError):
+    """The agent path has no turn of that number."""
+
+    code = "unknown_turn"
 
 
 class UnknownHandle(UsageError):

@@ -560,12 +560,24 @@ class ConfigChanged(_Event, frozen=True, kw_only=True, tag="config_changed"):
 FrameChange: TypeAlias = Literal["new", "changed", "removed", "again"]
 
 
-class FrameItem(Struct, frozen=True):
-    """An item of a section: its id, the digest of its text, and how far it is trusted."""
+class FrameItem(Struct, frozen=True, omit_defaults=True):
+    """An item of a section, as its source gave it; its text is in the section.
+
+    Attributes:
+        id: names it.
+        digest: of its text and of where it is from, hex.
+        trust: how far it is trusted.
+        origin: what it was taken from.
+        domain: the field it belongs to.
+        date: of the text.
+    """
 
     id: str
     digest: str
     trust: Trust
+    origin: str = ""
+    domain: str = ""
+    date: str = ""
 
 
 class FrameSection(Struct, frozen=True, kw_only=True):

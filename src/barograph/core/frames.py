@@ -218,7 +218,7 @@ def _said(offered: Offered, items: tuple[Item, ...], change: FrameChange, turn: 
         change=change,
         adds=offered.adds,
         digest=_digest_of(offered),
-        items=tuple(FrameItem(item.id, _digest_of_item(item), item.trust) for item in items),
+        items=tuple(map(_logged, items)),
     )
     text = section(
         offered.source,
@@ -228,6 +228,17 @@ def _said(offered: Offered, items: tuple[Item, ...], change: FrameChange, turn: 
         is_change=change == "changed",
     )
     return planned, text
+
+
+def _logged(item: Item) -> FrameItem:
+    return FrameItem(
+        id=item.id,
+        digest=_digest_of_item(item),
+        trust=item.trust,
+        origin=item.origin,
+        domain=item.domain,
+        date=item.date,
+    )
 
 
 def _taken_back(source: str, turn: int) -> _Planned:
