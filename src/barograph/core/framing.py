@@ -7,8 +7,8 @@ call that goes on with a turn, after a tool, an interrupt or an error, has none.
 
 from msgspec import Struct
 
-from barograph.core.events import FrameComposed, TurnBegan
-from barograph.core.frames import plan_again, plan_sections
+from barograph.core.events import FrameComposed, MessageSeen, TurnBegan
+from barograph.core.frames import Frames, Offer, plan_again, plan_sections
 from barograph.core.inputs import CallWanted
 from barograph.core.intake import take_in
 from barograph.core.model import Codec
@@ -52,17 +52,22 @@ def compose(work: Work, given: CallWanted) -> None:
         return
     if offer is None:
         return
-    sections, texts = plan_sections(path.frames, offer, path.turn)
-    work.log(
-        FrameComposed(
-            at=given.at,
-            path=given.path,
-            turn=path.turn,
-            parts=texts,
-            sections=sections,
-            missed=offer.missed,
-        )
-    )
+    work.log(_frame(path.frames, offer, at=given.at, path=given.path, turn=path.turn))
+
+
+def supposed(codec: Codec, state: State, *, text: str, at: float, path: str) -> State:
+    """The session as if a turn of that path began with these words; nothing is logged."""
+    work = Work(codec, state)
+    work.log(TurnBegan(at=at, path=path, turn=state.path(path).turn + 1))
+    parts = (Text(text),) if text else ()
+    work.log(MessageSeen(at=at, path=path, role="user", origin="caller", parts=parts))
+    return work.state
+
+
+def preview(state: State, offer: Offer, *, at: float, path: str) -> FrameComposed:
+    """The frame of a turn that is supposed to have begun; nothing is logged."""
+    known = state.path(path)
+    return _frame(known.frames, offer, at=at, path=path, turn=known.turn)
 
 
 def rearm(work: Work, given: CallWanted) -> int:
@@ -75,6 +80,13 @@ def rearm(work: Work, given: CallWanted) -> int:
         FrameComposed(at=given.at, path=given.path, turn=path.turn, parts=texts, sections=sections)
     )
     return sum(map(work.codec.weigh, texts))
+
+
+def _frame(frames: Frames, offer: Offer, *, at: float, path: str, turn: int) -> FrameComposed:
+    sections, texts = plan_sections(frames, offer, turn)
+    return FrameComposed(
+        at=at, path=path, turn=turn, parts=texts, sections=sections, missed=offer.missed
+    )
 
 
 def _begins(work: Work) -> bool:

@@ -16,6 +16,8 @@ from langchain_core.tools import BaseTool
 
 from barograph.core.engine import Engine
 from barograph.core.errors import UsageError
+from barograph.core.events import FrameComposed
+from barograph.core.framing import preview, supposed
 from barograph.core.pins import Pin
 from barograph.core.policy import Policy
 from barograph.frame import MODES, Ask, Composer, Mode, Source
@@ -93,12 +95,15 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
             )
         self.store = open_store(store, sets_aside=policy.on_store_error == "continue")
         self.policy = policy
-        engine = Engine(AnthropicCodec(respell_arguments=True), self.policy)
+        self._codec = AnthropicCodec(respell_arguments=True)
+        engine = Engine(self._codec, self.policy)
         self._places = Places(
             self.store, engine, session=session, clock=clock, summariser=summariser
         )
         self._clock = clock
         self._composer = Composer(frame)
+        # apart: a source that hangs in a preview must not be left out of a turn
+        self._previewer = Composer(frame)
         self._source_tools = tools_of(one for one in frame if mode in one.modes)
         self._mode: Mode = mode
         self._left_alone: set[str] = set()
@@ -205,6 +210,37 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         opened = self._places.session_of(session)
         return pin_message(opened, handle, at=self._clock(), holds=holds)
 
+    def preview_frame(
+        self, text: str, *, session: str | None = None, path: str = "main"
+    ) -> FrameComposed:
+        """The frame that the next turn would have if the user said this now.
+
+        Sources are asked as for a turn. Nothing is logged, and no session is begun or held: the
+        event that comes back is the one that a turn would log, with its sections, the text of each
+        in `parts`, and the sources that failed.
+
+        Args:
+            text: what the user would say.
+            session: id of the session, which need not be there yet; by default the one that runs
+                now, as in a tool.
+            path: agent path.
+
+        Raises:
+            UsageError: it is not known which session is meant.
+            StoreError: the store cannot be read.
+            LogError: the log is damaged, or of a newer version.
+        """
+        ask = self._supposes(text, session, path)
+        return preview(ask.state, self._previewer.compose(ask), at=ask.at, path=path)
+
+    async def apreview_frame(
+        self, text: str, *, session: str | None = None, path: str = "main"
+    ) -> FrameComposed:
+        """The same without blocking the event loop for a source."""
+        ask = self._supposes(text, session, path)
+        offer = await self._previewer.acompose(ask)
+        return preview(ask.state, offer, at=ask.at, path=path)
+
     @property
     def failed_appends(self) -> int:
         """How often the store did not take what it should keep; the logger says why."""
@@ -224,6 +260,13 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
             mode=self._mode,
             state=opening.state,
         )
+
+    def _supposes(self, text: str, session: str | None, path: str) -> Ask:
+        """What to ask the sources of the frame for a turn that there is not."""
+        at = self._clock()
+        name, state = self._places.peek(session)
+        state = supposed(self._codec, state, text=text, at=at, path=path)
+        return Ask(session=name, path=path, text=text, at=at, mode=self._mode, state=state)
 
     def close(self) -> None:
         """Write what still waits for the store, and close it."""

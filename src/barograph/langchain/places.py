@@ -25,10 +25,11 @@ from barograph.core.canonical import digest
 from barograph.core.engine import Engine
 from barograph.core.errors import UsageError
 from barograph.core.parts import encode_parts
+from barograph.core.state import State
 from barograph.langchain.messages import read_message
 from barograph.langchain.track import Track
 from barograph.store import Store
-from barograph.store.session import Session
+from barograph.store.session import Session, peek
 
 _KEPT_OPEN = 256
 
@@ -90,14 +91,30 @@ class Places:
         Raises:
             UsageError: no id was given, and nothing runs here that has one.
         """
+        with self._lock:
+            return self._open(self._meant(name))
+
+    def peek(self, name: str | None) -> tuple[str, State]:
+        """The id of the session that is meant, and its state; it is neither begun nor held.
+
+        Raises:
+            UsageError: no id was given, and nothing runs here that has one.
+            StoreError: the store cannot be read.
+            LogError: the log is damaged, or of a newer version.
+        """
+        chosen = self._meant(name)
+        with self._lock:
+            session = self._sessions.get(chosen)
+        return chosen, session.peek() if session else peek(self._store, chosen, self._engine)
+
+    def _meant(self, name: str | None) -> str:
         chosen = name or self._only or _here()[0]
         if chosen is None:
             raise UsageError(
                 "It is not known which session is meant.",
                 next_step="Name it: the thread_id of its runs, or its id in the log.",
             )
-        with self._lock:
-            return self._open(chosen)
+        return chosen
 
     @contextmanager
     def of_call(self, messages: Sequence[BaseMessage]) -> Iterator[Track]:

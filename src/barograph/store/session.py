@@ -128,6 +128,19 @@ class Session:
         """Where its log lives."""
         return self._store
 
+    def peek(self) -> State:
+        """The state with what other writers wrote since; this object stays as it is.
+
+        Raises:
+            StoreError: the store cannot be read.
+            LogError: the log is damaged, or of a newer version.
+        """
+        with self._lock:
+            is_last = self._writer.backlog or (
+                self._store.last_seq(self.id) == self._writer.stored_seq
+            )
+            return self._state if is_last else peek(self._store, self.id, self.engine)
+
     @property
     def waiting_events(self) -> int:
         """Events that the store has not taken yet, those given up included."""
@@ -411,3 +424,22 @@ class Session:
     def _start_empty(self) -> None:
         self._state = State()
         self._writer.follow()
+
+
+def peek(store: Store, session: str, engine: Engine) -> State:
+    """The state after the log of a session, or of one that has none yet; nothing is written.
+
+    Raises:
+        StoreError: the store cannot be read.
+        LogError: the log is damaged, or of a newer version.
+    """
+    if not store.last_seq(session):
+        return State()
+    try:
+        return restore(engine.codec, store.read(session))
+    except (LookupError, TypeError, ValueError) as error:
+        raise LogCorrupt(
+            f"The log of session {session!r} does not fold ({type(error).__name__}: {error}).",
+            next_step="Run `barograph verify` to see what is damaged.",
+            session=session,
+        ) from error
