@@ -36,8 +36,6 @@ class Case(NamedTuple):
         found |= {f"input:{key}" for key in self.given if key not in ("op", "form", "settings")}
         found |= {f"setting:{key}" for key in self.settings}
         found |= {f"usage:{one.get('provider')}" for one in self.given.get("usages", ())}
-        sources = self.given.get("volatile_sources", ())
-        found |= {"input:volatile_sources:changing" for one in sources if len(one["values"]) > 1}
         return found
 
 

@@ -48,25 +48,11 @@ NOT_YET = (
         properties=_words("telemetry_flag"),
     ),
     Capability(
-        "frame",
-        "volatile context is composed; what shows it to a case is not written",
-        "",
-        touches=_words("input:volatile_sources:changing"),
-        properties=_words("source_read_count"),
-        clouds=_words("text_present text_absent"),
-    ),
-    Capability(
         "redaction",
         "secrets are logged as they come",
         "barograph.core.policy:redact",
         touches=_words("setting:redact"),
         properties=_words("secrets_absent"),
-    ),
-    Capability(
-        "private sessions",
-        "a session cannot be declared private; a store in memory is the nearest thing",
-        "barograph.core.policy:private",
-        touches=_words("setting:private"),
     ),
     Capability(
         "lifetimes by agent",

@@ -39,9 +39,10 @@ class Observed:
 
     `asked` are requests for a summary, none of which is among `sent`. `stopped_by` is why the last
     turn was handed back, as its caller is told; None where it was not. `logs` are snapshots of the
-    log in time, `accepted` what was said, in order. `moments` are what a compaction did, in order:
-    `archive`, `summarise` for each request for a summary, `compact`. A check that needs what the op
-    cannot show raises `LookupError`, which fails the case loudly.
+    log in time, `accepted` what was said, in order. `reads` says how often each source of context
+    was asked. `moments` are what a compaction did, in order: `archive`, `summarise` for each
+    request for a summary, `compact`. A check that needs what the op cannot show raises
+    `LookupError`, which fails the case loudly.
     """
 
     case: Case
@@ -53,6 +54,7 @@ class Observed:
     answers: list[str] = field(default_factory=list)
     tools_run: list[str] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
+    reads: dict[str, int] = field(default_factory=dict)
     unfinished_turns: int = 0
     stopped_by: str | None = None
     values: dict[str, Any] = field(default_factory=dict)
@@ -135,6 +137,8 @@ def calls_before_fold(log):
 
 def read_log(path, session):
     """The log of a session as a reader in another process would see it; empty where none is."""
+    if not path.exists():
+        return []
     with closing(SqliteStore(path)) as store:
         try:
             return list(store.read(session))

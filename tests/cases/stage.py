@@ -24,6 +24,7 @@ from barograph.audit.langchain_driver import read_langchain
 from barograph.core.events import HandBackCause
 from barograph.core.learning import restore
 from barograph.core.surface import Entry
+from barograph.frame import Source
 from barograph.langchain import Barograph
 from barograph.langchain.messages import write_message
 from barograph.langchain.tools import RECALL
@@ -126,7 +127,7 @@ class Stage:
         self.path = folder / "log.db"
         self.now = START
         self.seen = Observed(case, store=self.path)
-        self.is_private = bool(case.settings.get("private"))
+        self.mode = "private" if case.settings.get("private") else "normal"
         models = case.given.get("models") or []
         self.windows = {one["name"]: one["window"] for one in models}
         of_summariser = case.settings.get("summariser_window")
@@ -145,6 +146,7 @@ class Stage:
         self.replies = {}
         self.history = []
         self.children = {}
+        self._sources = [self._source(one) for one in case.given.get("volatile_sources", ())]
         self._tools = {}
         self._calls = 0
 
@@ -241,16 +243,19 @@ class Stage:
 
     def _start(self):
         self.middleware = Barograph(
-            self.store(),
+            None if self.mode == "private" else self.store(),
             policy=self.policy,
+            frame=self._sources,
+            mode=self.mode,
             summariser=self._summariser(),
             clock=lambda: self.now,
         )
 
     def store(self):
         """The store as the product gets it."""
-        store = open_store("memory" if self.is_private else self.path)
-        return WatchedStore(store, self.seen.moments, archive_fails=self.archive_fails)
+        return WatchedStore(
+            open_store(self.path), self.seen.moments, archive_fails=self.archive_fails
+        )
 
     def _summariser(self):
         """A model of its own for summaries, where the case says how much it takes."""
@@ -325,16 +330,20 @@ class Stage:
     def _kind_of(self, label):
         return next((kind for kind, one, _ in self.children.values() if one == label), label)
 
+    def _source(self, one):
+        """A source of the frame that gives its values one a read; the last one repeats."""
+        name, values = one["name"], one["values"]
+        self.seen.reads[name] = 0
+
+        def read(_):
+            self.seen.reads[name] += 1
+            return values[min(self.seen.reads[name], len(values)) - 1]
+
+        return Source(name=name, compose=read)
+
     def _system(self):
-        """The system prompt; a source that never changes is part of it, as it would be today."""
-        given = self.case.given.get("system") or []
-        blocks = [{"type": "text", "text": given}] if isinstance(given, str) else list(given)
-        for source in self.case.given.get("volatile_sources", ()):
-            if len(source["values"]) == 1:
-                blocks.append({"type": "text", "text": source["values"][0]})
-        if not blocks:
-            return None
-        return SystemMessage(given if blocks == [{"type": "text", "text": given}] else blocks)
+        given = self.case.given.get("system")
+        return SystemMessage(given) if given else None
 
     def _offered(self):
         lists = self.case.given.get("tools_per_request")

@@ -256,6 +256,11 @@ RUNS = {
         {"logs": [[(1, pass_of(9, 3))]]},
         {"logs": [[]]},
     ),
+    "source_read_count": (
+        {"name": "clock", "eq": 2},
+        {"reads": {"clock": 2}},
+        {"reads": {"clock": 3}},
+    ),
     "warning": ({"contains": "fixed"}, {"said": ["the fixed part"]}, {"said": ["other"]}),
 }
 
@@ -428,6 +433,6 @@ def test_a_thing_that_is_not_possible_yet_is_named_by_what_needs_it():
     assert names == ["rules of providers", "OpenAI codec"]
     assert not_yet.judged_elsewhere({"prop": "telemetry_flag"}, []).name == "metrics"
     assert not_yet.judged_elsewhere({"prop": "event_count", "kind": "turn"}, []) is None
-    frame = not_yet.touched_by({"input:volatile_sources:changing"})
-    assert not_yet.judged_elsewhere({"prop": "text_present"}, frame).name == "frame"
-    assert not_yet.judged_elsewhere({"prop": "text_present"}, []) is None
+    touched = not_yet.touched_by({"setting:subagent_cache_ttl"})
+    assert not_yet.judged_elsewhere({"prop": "ttl_of"}, touched).name == "lifetimes by agent"
+    assert not_yet.judged_elsewhere({"prop": "ttl_of"}, []) is None

@@ -20,7 +20,7 @@ def is_known(op, word):
     known = {
         "op": name in OPS,
         "form": name in known_by.forms,
-        "input": name.partition(":")[0] in known_by.takes,
+        "input": name in known_by.takes,
         "setting": name in known_by.settings,
         "usage": name in ("anthropic", "langchain"),
     }

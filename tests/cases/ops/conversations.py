@@ -45,10 +45,10 @@ def agent_run(case, folder):
 @adapter(
     "privacy",
     takes=("system", "tools", "turns", "secrets"),
-    settings=SETTINGS,
+    settings=(*SETTINGS, "private"),
 )
 def privacy(case, folder):
-    """Play the turns over a store on disk, or, for a private session, over one that leaves none."""
+    """Play the turns over a store on disk, or as a private session, which leaves none."""
     return _played(Stage(case, folder))
 
 

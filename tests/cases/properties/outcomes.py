@@ -3,6 +3,7 @@
 import json
 from numbers import Number
 
+from cases.observed import missing
 from cases.registry import UnknownWordError, check
 
 _STATUS = {"rate_limit": 429, "auth": 401, "overloaded": 529, "server": 500}
@@ -29,6 +30,15 @@ _INVALIDATED = ("model", "tools", "system", "parameters")
 @check
 def model_calls(seen, eq=None, min=None, max=None):  # noqa: A002 - the case's words
     yield from within("model calls", len(seen.sent), eq=eq, least=min, most=max)
+
+
+@check
+def source_read_count(seen, name, eq):
+    """How often a source of context was asked in the whole run."""
+    if name not in seen.reads:
+        missing(f"source {name!r}")
+    if seen.reads[name] != eq:
+        yield f"{name} was read {seen.reads[name]} times"
 
 
 @check
