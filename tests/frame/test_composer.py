@@ -5,10 +5,12 @@ import threading
 import time
 
 import pytest
+from msgspec.structs import replace
 
+from barograph.core.errors import UsageError
 from barograph.core.state import State
 from barograph.core.trust import Item
-from barograph.frame import Ask, Composer, Source
+from barograph.frame import MODES, Ask, Composer, Source
 
 ASK = Ask(session="s", path="main", text="hello", at=0.0, mode="normal", state=State())
 GOOD = Source(name="good", compose=lambda _: "Fine.", trust="operator")
@@ -173,3 +175,43 @@ def test_of_a_name_as_much_is_kept_as_is_shown():
     [item] = offered([Item(id="k" * 1_000_000, text="x", origin="o" * 500)], 4_000).items
 
     assert (len(item.id), len(item.origin)) == (120, 120)
+
+
+def named(*names):
+    return [Source(name=name, compose=lambda _: "Same.") for name in names]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("goal", "goal"), ("a&b", "a_b"), ('a"b', "a<b"), ("n" * 120 + "1", "n" * 120 + "2")],
+    ids=["the same", "one cleaned", "both cleaned", "cut alike"],
+)
+def test_names_that_a_model_sees_alike_are_refused(names):
+    with pytest.raises(UsageError) as caught:
+        Composer(named("other", *names))
+    assert caught.value.ids["sources"] == names
+
+
+def test_names_that_differ_as_the_model_sees_them_are_taken():
+    sources = Composer(named("goal", "Goal", "goal 2", "a&b", "a&c")).compose(ASK).sections
+    assert len(sources) == 5
+
+
+@pytest.mark.parametrize(
+    "modes",
+    [{"goals"}, {"normal", "Private"}, "private", set()],
+    ids=["unknown", "one of them", "no set", "none"],
+)
+def test_a_source_for_modes_that_there_are_not_would_never_be_asked_and_is_refused(modes):
+    with pytest.raises(UsageError, match="modes of the source goal"):
+        Source(name="goal", compose=lambda _: "x", modes=modes)
+
+
+def test_a_source_is_asked_in_the_modes_that_it_names_and_in_no_other():
+    source = Source(name="goal", compose=lambda _: "x", modes={"goal", "private"})
+    asked = [
+        mode
+        for mode in sorted(MODES)
+        if Composer([source]).compose(replace(ASK, mode=mode)).sections
+    ]
+    assert asked == ["goal", "private"]

@@ -17,7 +17,7 @@ from barograph.core.canonical import clean_text
 from barograph.core.errors import UsageError
 from barograph.core.events import FrameMissed
 from barograph.core.frames import Offer, Offered
-from barograph.core.texts import NAME_CHARS, cut_to_budget, item_chars
+from barograph.core.texts import NAME_CHARS, cut_to_budget, item_chars, shown_name
 from barograph.core.trust import Item, Trust
 from barograph.frame.source import Ask, Given, Source
 
@@ -33,16 +33,18 @@ class Composer:
         sources: in the order of their sections.
 
     Raises:
-        UsageError: two of them have one name.
+        UsageError: two of them have one name, or names that the model sees alike.
     """
 
     def __init__(self, sources: Sequence[Source]) -> None:
-        twice = [name for name, count in Counter(one.name for one in sources).items() if count > 1]
-        if twice:
+        shown = Counter(shown_name(one.name) for one in sources)
+        alike = [one.name for one in sources if shown[shown_name(one.name)] > 1]
+        if alike:
             raise UsageError(
-                f"Two sources of the frame have the name {twice[0]!r}.",
+                "Sources of the frame have one name, as the model sees it: "
+                f"{', '.join(map(repr, alike))}.",
                 next_step="Give each its own name: by it a section is known from turn to turn.",
-                source=twice[0],
+                sources=tuple(alike),
             )
         self.sources: Final = tuple(sources)
         self._hanging: dict[str, Future[_Found]] = {}
