@@ -215,3 +215,9 @@ def test_a_source_is_asked_in_the_modes_that_it_names_and_in_no_other():
         if Composer([source]).compose(replace(ASK, mode=mode)).sections
     ]
     assert asked == ["goal", "private"]
+
+
+@pytest.mark.parametrize("name", ["", "a\ud800"], ids=["none", "surrogate"])
+def test_a_name_that_no_section_could_have_is_refused(name):
+    with pytest.raises(UsageError, match="source of the frame"):
+        Source(name=name, compose=lambda _: "x")

@@ -5,6 +5,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from barograph.core.canonical import clean_text
 from barograph.core.errors import UsageError
 from barograph.core.state import State
 from barograph.core.trust import Item, Trust
@@ -111,6 +112,9 @@ class Source(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.name:
             what, next_step = "A source of the frame has no name.", "Name it as the model sees it."
+        elif clean_text(self.name) != self.name:
+            what = f"The name {self.name!r} of a source of the frame is no text that can be sent."
+            next_step = "Name it in characters that UTF-8 can carry."
         elif self.budget_chars < 1:
             what = f"budget_chars of the source {self.name} is {self.budget_chars}."
             next_step = "Give the most characters of its section, or leave the source out."
