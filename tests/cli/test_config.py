@@ -30,6 +30,8 @@ def test_every_value_in_effect(show, tmp_path):
         ["policy.identity", "(not set)"],
         ["policy.keep_images", "True"],
         ["policy.keep_results", "(empty)"],
+        ["policy.keep_warm_seconds", "3600.0"],
+        ["policy.keep_warm_tokens", "0"],
         ["policy.lifetime", "auto"],
         ["policy.markers", "auto"],
         ["policy.max_result_chars", "50000"],

@@ -32,6 +32,8 @@ def test_the_profile_picks_the_lifetime_unless_one_is_given():
         ("start_tokens_per_char", float("nan")),
         ("fanout_wait_seconds", -1),
         ("fanout_wait_seconds", 601),
+        ("keep_warm_tokens", -1),
+        ("keep_warm_seconds", 0),
         ("identity", ""),
         ("identity", "I am an agent.\n"),
         ("identity", 3),

@@ -23,6 +23,7 @@ from barograph.core.events import (
     Event,
     FrameComposed,
     HeaderSet,
+    KeptWarm,
     MessageSeen,
     Nudged,
     Pruned,
@@ -297,6 +298,8 @@ class _Reader:
                 self.sources[seq] = _source(seq, event)
                 if not isinstance(event, MessageSeen | Nudged | FrameComposed):
                     self._changes.setdefault(event.path, []).append((seq, event))
+            case KeptWarm() if event.path in self._answered:
+                self._answered[event.by] = self._answered[event.path]
             case CallPlanned():
                 # a call that is planned again keeps what it had
                 known = self.calls.get(event.call, LoggedCall(plan=event, plan_seq=seq))
@@ -337,6 +340,9 @@ class _Reader:
             sent = msgspec.structs.replace(sent, usage=event.usage)
             self._answered[event.path] = sent
             self._changes[event.path] = []
+            kept = self.state.path(event.path).keeps
+            if kept is not None:  # what the next call of that path finds is what this one left
+                self._answered[kept.path] = sent
         self._update(event.call, response=event, sent=sent)
 
     def _update(self, number: int, **fields: object) -> None:

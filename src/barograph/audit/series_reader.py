@@ -20,6 +20,7 @@ from barograph.core.events import (
     CallPlanned,
     Event,
     HeaderSet,
+    KeptWarm,
     RequestSent,
     ResponseCame,
     Usage,
@@ -64,11 +65,15 @@ class _Reader:
         self._before: dict[int, ResponseCame | None] = {}
         self._began: dict[str, float] = {}
         self._answered: dict[str, ResponseCame] = {}
+        self._kept: dict[str, str] = {}
 
     def take(self, seq: int, event: Event) -> None:
         match event:
             case HeaderSet():
                 self._models[seq] = event.model
+            case KeptWarm() if event.path in self._answered:
+                self._kept[event.by] = event.path
+                self._answered[event.by] = self._answered[event.path]
             case CallPlanned():
                 self._plan(event)
             case RequestSent() if event.call in self.rows:
@@ -116,7 +121,8 @@ class _Reader:
             fields |= verdict
             if not verdict:
                 self.unexplained.append(number)
-            self._answered[row.path] = event
+            for path in (row.path, self._kept.get(row.path, row.path)):
+                self._answered[path] = event
         self._update(number, **fields)
 
     def _end(self, number: int, outcome: Outcome) -> None:

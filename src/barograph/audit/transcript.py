@@ -19,6 +19,7 @@ from barograph.core.events import (
     FrameComposed,
     HandedBack,
     HeaderSet,
+    KeptWarm,
     MessageLeftOut,
     MessageSeen,
     Nudged,
@@ -31,6 +32,7 @@ from barograph.core.events import (
     TurnBegan,
 )
 from barograph.core.parts import Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from barograph.core.warming import KEEP_WARM
 
 
 class Piece(Struct, frozen=True, kw_only=True):
@@ -80,7 +82,7 @@ def _said(seq: int, event: Event) -> Entry | None:
         case MessageSeen(same_as=None):
             who: str = event.role
             what = "a repair: no result had come" if event.origin == "repair" else ""
-        case ResponseCame():
+        case ResponseCame() if not event.path.endswith(KEEP_WARM):
             who, what = "assistant", f"call {event.call}"
         case ToolEnded():
             who, what = "tool", event.name
@@ -108,7 +110,7 @@ def _happened(seq: int, event: Event, models: dict[str, str]) -> Entry | None:
             models[event.path] = event.model
         case Replaced():
             path, what, pieces = event.path, _replaced(event), _pieces(event.parts)
-        case Compacted() | Pruned() | ArchiveMissed() | Nudged() | FrameComposed():
+        case Compacted() | Pruned() | KeptWarm() | ArchiveMissed() | Nudged() | FrameComposed():
             path, (what, pieces) = event.path, _governed(event)
         case MessageLeftOut():
             path, pieces = event.path, _pieces(event.parts)
@@ -128,10 +130,12 @@ def _happened(seq: int, event: Event, models: dict[str, str]) -> Entry | None:
 
 
 def _governed(
-    event: Compacted | Pruned | ArchiveMissed | Nudged | FrameComposed,
+    event: Compacted | Pruned | KeptWarm | ArchiveMissed | Nudged | FrameComposed,
 ) -> tuple[str, tuple[Piece, ...]]:
-    """What we did to a surface, and what the model reads of it."""
+    """What we did to a surface or for its cache, and what the model reads of it."""
     match event:
+        case KeptWarm():
+            return f"kept warm: the request of call {event.call} is sent once more", ()
         case Compacted():
             what = f"compacted ({event.cause}): {len(event.shadows)} entries gave way to a summary:"
             return what, _pieces(event.parts)

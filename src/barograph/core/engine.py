@@ -78,6 +78,7 @@ from barograph.core.inputs import (
     ToolReturned,
     ToolStarted,
     ToolsWanted,
+    WarmWanted,
 )
 from barograph.core.intake import take_in
 from barograph.core.lifetimes import Outlook
@@ -93,6 +94,7 @@ from barograph.core.state import NO_SCOPE, PathState, State, count_header_chars
 from barograph.core.steering import HandBack, steer
 from barograph.core.surface import Entry, Surface
 from barograph.core.trail import Trail
+from barograph.core.warming import Repeat, repeat
 from barograph.core.work import Work
 
 
@@ -123,7 +125,7 @@ class Archive(Struct, frozen=True):
     seqs: tuple[int, ...]
 
 
-Effect: TypeAlias = Archive | Append | Send | HandBack
+Effect: TypeAlias = Archive | Append | Send | HandBack | Repeat
 
 TRANSITIONS: Final[Mapping[tuple[str, type], str]] = {
     ("idle", CallWanted): "planned",  # or idle, where the turn is handed back
@@ -155,7 +157,7 @@ class Engine:
         """
         _check_phase(state, given)
         work = Work(self.codec, state)
-        send: tuple[Send | HandBack, ...] = ()
+        send: tuple[Send | HandBack | Repeat, ...] = ()
         match given:
             case SessionStarted():
                 work.log(_opened(given, self.policy, self.codec))
@@ -168,19 +170,17 @@ class Engine:
                 self._compact(work, given.wanted)
             case PinWanted():
                 pin(work, given)
+            case WarmWanted():
+                send = repeat(work, given, self.policy)
             case BodyLeft():
                 record_body(work, given)
             case Answered():
                 is_summary = work.state.asked_by(given.path) is not None
-                _answer(work, given, ends_turn=not is_summary)
+                is_aside = is_summary or work.state.path(given.path).keeps is not None
+                _answer(work, given, ends_turn=not is_aside)
                 send = self._after_summary(work, given)
             case Refused():
-                again = recover(work, given, self.policy)
-                if again is not None:
-                    send = (self._plan_again(work, again),)
-                else:
-                    work.log(failed(work, given))
-                    send = self._after_summary(work, given)
+                send = self._after_refusal(work, given)
             case ToolStarted() | ToolReturned() | ToolsWanted() | KeepWanted():
                 _take_tool(work, given)
         append = (Append(tuple(work.events)),) if work.events else ()
@@ -210,6 +210,14 @@ class Engine:
         work.log(asked)
         send = self._plan(work, wanted, measure(work, wanted, self.policy))
         return replace(send, seen=len(work.state.path(given.path).seen))
+
+    def _after_refusal(self, work: Work, given: Refused) -> tuple[Send, ...]:
+        """After a call that failed: the same call once more, or its end."""
+        again = recover(work, given, self.policy)
+        if again is not None:
+            return (self._plan_again(work, again),)
+        work.log(failed(work, given))
+        return self._after_summary(work, given)
 
     def _after_summary(self, work: Work, given: Answered | Refused) -> tuple[Send, ...]:
         """After a call that asked for a summary: ask again, or compact and plan what was wanted."""
@@ -316,16 +324,8 @@ class Engine:
 
 
 def _check_phase(state: State, given: Input) -> None:
-    asides = (
-        SessionStarted
-        | CompactWanted
-        | PinWanted
-        | ToolStarted
-        | ToolReturned
-        | ToolsWanted
-        | KeepWanted
-    )
-    if isinstance(given, asides):
+    asides = SessionStarted | CompactWanted | PinWanted | WarmWanted | KeepWanted
+    if isinstance(given, asides | ToolStarted | ToolReturned | ToolsWanted):
         return
     phase = state.path(given.path).phase
     if (phase, type(given)) not in TRANSITIONS:

@@ -255,6 +255,25 @@ class SummaryAsked(_Event, frozen=True, kw_only=True, tag="summary_asked"):
     is_transcript: bool = False
 
 
+class KeptWarm(_Event, frozen=True, kw_only=True, tag="kept_warm"):
+    """The last request of a path is about to leave once more, so that its cache entry lives on.
+
+    It does so in a call of its own, whose answer nobody is shown. The call has the agent path `by`
+    and shows the surface as it is.
+
+    Attributes:
+        path: agent path that is kept warm.
+        by: agent path of the call.
+        call: number of the call whose request is repeated.
+        cost_tokens: what it is expected to cost, in plain input tokens.
+    """
+
+    path: str
+    by: str
+    call: int
+    cost_tokens: int
+
+
 class Compacted(_Event, frozen=True, kw_only=True, tag="compacted"):
     """A run of entries gave way to one that sums them up. What it hides stays in its events.
 
@@ -720,6 +739,7 @@ Event: TypeAlias = (
     | Replaced
     | Pruned
     | SummaryAsked
+    | KeptWarm
     | Compacted
     | HeaderSet
     | CallPlanned

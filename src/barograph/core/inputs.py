@@ -84,6 +84,17 @@ class CompactWanted(Struct, frozen=True, kw_only=True):
         return self.wanted.path
 
 
+class WarmWanted(Struct, frozen=True, kw_only=True):
+    """It may be time to repeat the last request of a path, so that its cache entry lives on.
+
+    `call` is the number of the call that it belongs to: after a newer one there is nothing to do.
+    """
+
+    at: float
+    path: str
+    call: int
+
+
 class PinWanted(Struct, frozen=True, kw_only=True):
     """Somebody wants a message kept whatever is folded, or lets it go."""
 
@@ -205,6 +216,7 @@ Input: TypeAlias = (
     SessionStarted
     | CallWanted
     | CompactWanted
+    | WarmWanted
     | PinWanted
     | BodyLeft
     | Answered

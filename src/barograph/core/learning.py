@@ -19,6 +19,7 @@ from barograph.core.events import (
     FrameComposed,
     HandedBack,
     HeaderSet,
+    KeptWarm,
     MessageLeftOut,
     MessageSeen,
     Nudged,
@@ -53,6 +54,7 @@ from barograph.core.state import (
 from barograph.core.surface import Surface, marks_by_message
 from barograph.core.tooling import tool_names
 from barograph.core.trail import Trail
+from barograph.core.warmth import cost_tokens
 
 
 def learn(codec: Codec, state: State, seq: int, event: Event, key: bytes | None = None) -> State:
@@ -85,6 +87,10 @@ def learn(codec: Codec, state: State, seq: int, event: Event, key: bytes | None 
         fold = fold.without(over)
     if isinstance(event, SummaryAsked):
         paths = {**paths, event.by: _asked(after, event)}
+    if isinstance(event, KeptWarm):
+        paths = {**paths, event.by: PathState(scope=after.scope, keeps=event)}
+    elif after.keeps is not None:
+        paths = {**paths, after.keeps.path: _kept_warm(codec, state, after, surface, event)}
     state = replace(state, fold=fold, calls=calls, paths=paths, factors=factors)
     return _refused(state, event) if isinstance(event, AttemptFailed | CallFailed) else state
 
@@ -100,6 +106,27 @@ def _asked(path: PathState, event: SummaryAsked) -> PathState:
         scope=path.scope,
         header_chars=path.header_chars,
     )
+
+
+def _kept_warm(
+    codec: Codec, state: State, by: PathState, surface: Surface, event: Event
+) -> PathState:
+    """The path that is kept warm, after an event of the path that does so."""
+    path = state.path(by.keeps.path if by.keeps else "")
+    if isinstance(event, CallFailed):
+        return replace(path, warmth=path.warmth.given_up())
+    if not isinstance(event, ResponseCame) or by.keeps is None or by.planned is None:
+        return path
+    usage, warmth = event.usage, path.warmth
+    if usage is None or not usage.read_tokens + usage.write_tokens:
+        return replace(path, warmth=warmth.given_up())
+    if surface.header is not None:
+        cost = cost_tokens(usage, codec.facts_of(surface.header.model))
+        warmth = warmth.billed(by.keeps.cost_tokens, cost)
+    if path.planned is None or path.planned.at > by.planned.at:  # a call of its own went ahead
+        return replace(path, warmth=warmth)
+    cached = _cached(path, by.planned, surface, event)
+    return replace(path, warmth=warmth, ledger=cached.ledger, lasting=cached.lasting)
 
 
 def _refused(state: State, event: AttemptFailed | CallFailed) -> State:
@@ -149,6 +176,7 @@ def _started_over(path: PathState) -> PathState:
         counted=path.counted,
         numbers=path.numbers,
         pinned=path.pinned,  # the caller shows the messages once more
+        warmth=path.warmth,
     )
 
 
@@ -210,6 +238,8 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             return _compacted(path, surface, seq, event)
         case Pinned():
             return _pinned(path, surface, event)
+        case KeptWarm():
+            return replace(path, warmth=path.warmth.began(event.cost_tokens))
         case SummaryAsked():
             return replace(path, asked=event, summaries=path.summaries + 1)
         case HeaderSet():
@@ -328,6 +358,7 @@ def _planned(path: PathState, event: CallPlanned) -> PathState:
         answer=None,
         insured=event.insured,
         pending=path.pending if is_again else path.pending.rented(event),
+        warmth=path.warmth.called(),
     )
 
 
@@ -345,6 +376,7 @@ def _sent(path: PathState, surface: Surface, event: RequestSent) -> PathState:
     return replace(
         path,
         phase="sent",
+        sent=event,
         attempt=event.attempt,
         stored=stored,
         # the last user message may still grow
@@ -374,12 +406,14 @@ def _answered(path: PathState, surface: Surface, seq: int, event: ResponseCame) 
         counted=counted,
         numbers=numbers,
     )
-    return _cached(path, surface, event)
+    return _cached(path, path.planned, surface, event)
 
 
-def _cached(path: PathState, surface: Surface, event: ResponseCame) -> PathState:
-    """With the cache entries that a response confirms, or does not deny."""
-    plan, usage, cached = path.planned, event.usage, None
+def _cached(
+    path: PathState, plan: CallPlanned | None, surface: Surface, event: ResponseCame
+) -> PathState:
+    """With the cache entries that a response to this plan confirms, or does not deny."""
+    usage, cached = event.usage, None
     if plan is None:
         return path
     segments = surface.segments

@@ -85,6 +85,20 @@ class Body(Struct, frozen=True, kw_only=True):
     parameters: bytes
 
 
+class Refreshing(Struct, frozen=True, kw_only=True):
+    """The parameters of a request that is repeated for its cache entry alone.
+
+    Attributes:
+        parameters: the JSON object, changed only where it asks for an answer.
+        dropped: keys that it has no more.
+        output_tokens: the most that its answer takes.
+    """
+
+    parameters: str
+    dropped: tuple[str, ...]
+    output_tokens: int
+
+
 class Scope(Struct, frozen=True):
     """What a cache entry depends on besides the blocks of its prefix.
 
@@ -158,6 +172,13 @@ class Codec(Protocol):
 
     def unmarked_tools(self, tools: bytes) -> str:
         """The tools field as sent, without markers: the JSON array that `render_tools` takes."""
+        ...
+
+    def refreshing(self, parameters: str) -> Refreshing:
+        """What to send in the place of these parameters where no answer is wanted.
+
+        Nothing that a cache entry depends on is changed.
+        """
         ...
 
     def marker_fault(self, status: int | None, message: str) -> MarkerFault | None:

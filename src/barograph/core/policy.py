@@ -48,6 +48,10 @@ class Policy(Struct, frozen=True, kw_only=True):
         fanout_wait_seconds: how long a call waits for another agent of its session that is writing
             the same tools and system to a cold cache, from 0 to 600. It goes on as soon as the
             response to that one begins; 0 is never to wait.
+        keep_warm_tokens: what a session may spend to keep its cache entries alive through pauses,
+            in plain input tokens; 0 is never to. The last request is sent once more before they
+            die, as long as that costs less than to write them again.
+        keep_warm_seconds: how long after its last call an agent is kept warm at most, above 0.
         identity: text of the first system block, for providers that demand one of an account. It
             stands alone and carries no marker; None for none.
         tool_order: names of tools that come first, in this order; the rest follows by name. A tool
@@ -114,6 +118,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     markers: Literal["auto", "force", "off"] = "auto"
     diagnostics: Literal["auto", "on", "off"] = "auto"
     fanout_wait_seconds: float = 30.0
+    keep_warm_tokens: int = 0
+    keep_warm_seconds: float = 3600.0
     identity: str | None = None
     tool_order: tuple[str, ...] = ()
     base_tools: tuple[str, ...] | None = None
@@ -153,6 +159,8 @@ class Policy(Struct, frozen=True, kw_only=True):
         _one_of("markers", self.markers, ("auto", "force", "off"))
         _one_of("diagnostics", self.diagnostics, ("auto", "on", "off"))
         _between("fanout_wait_seconds", self.fanout_wait_seconds, least=0, most=600)
+        _within("keep_warm_tokens", self.keep_warm_tokens, above=-1)
+        _within("keep_warm_seconds", self.keep_warm_seconds, above=0)
         if self.identity is not None and not _is_told(self.identity):
             raise PolicyError(
                 f"identity is {self.identity!r}.",

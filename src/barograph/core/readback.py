@@ -60,6 +60,17 @@ def read_requests(
             yield _request(codec, state, seq, event)
 
 
+def read_last(codec: Codec, state: State, path: str) -> Request | None:
+    """The last request of a path, from the state alone; None where none left since it began.
+
+    It is right as long as its surface is the one that was sent.
+    """
+    record, plan = state.path(path).sent, state.path(path).planned
+    if record is None or plan is None or record.call != plan.call:
+        return None
+    return _request(codec, state, state.fold.seq, record)
+
+
 def _request(codec: Codec, state: State, seq: int, record: RequestSent) -> Request:
     path, surface = state.path(record.path), state.surface(record.path)
     plan = path.planned

@@ -7,6 +7,8 @@ from msgspec import Struct
 from barograph.core.breakpoints import Written
 from barograph.core.events import (
     CallPlanned,
+    KeptWarm,
+    RequestSent,
     SummaryAsked,
     Ttl,
 )
@@ -22,6 +24,7 @@ from barograph.core.rounds import Progress
 from barograph.core.surface import Fold, Surface
 from barograph.core.trail import Trail
 from barograph.core.waiting import Waiting
+from barograph.core.warmth import Warmth
 
 NO_SCOPE = Scope(b"", b"")
 
@@ -86,6 +89,9 @@ class PathState(Struct, frozen=True):
         marks: message markers of the last body: wire message -> block -> TTL.
         header_chars: what tools + system weigh.
         tools: names of all tools that it was offered, in the order in which they first came.
+        sent: record of the last request.
+        keeps: why its calls are made, where they keep the cache entry of another path alive.
+        warmth: what was spent to keep its own alive.
     """
 
     phase: str = "idle"
@@ -125,6 +131,9 @@ class PathState(Struct, frozen=True):
     kept: Kept = Kept()
     told: tuple[str, ...] = ()
     marks: Mapping[int, Mapping[int, Ttl]] = {}
+    sent: RequestSent | None = None
+    keeps: KeptWarm | None = None
+    warmth: Warmth = Warmth()
 
 
 _FRESH = PathState()

@@ -34,6 +34,7 @@ from barograph.core.events import (
     Event,
     FrameComposed,
     HeaderSet,
+    KeptWarm,
     MessageSeen,
     Nudged,
     Pruned,
@@ -337,6 +338,9 @@ class Fold(Struct, frozen=True):
                 whole = self.surface(event.path)
                 asked = whole.cut(event.entries).appended(codec, Entry(seq, "user", event.parts))
                 return Fold(seq, {**self.surfaces, event.by: asked}, self.sources)
+            case KeptWarm():
+                same = self.surface(event.path)
+                return Fold(seq, {**self.surfaces, event.by: same}, self.sources)
             case StoreGap() if event.lost:
                 emptied = {path: _emptied(one) for path, one in self.surfaces.items()}
                 return Fold(seq, emptied, self.sources)

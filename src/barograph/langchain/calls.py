@@ -21,7 +21,7 @@ from barograph.langchain.messages import read_message
 from barograph.langchain.places import inside_tool
 from barograph.langchain.refusals import overflow_of
 from barograph.langchain.track import Prepared, Reading, Track
-from barograph.langchain.wire import WATCH, Watch, install
+from barograph.langchain.wire import WATCH, Envelope, Watch, install
 from barograph.providers.anthropic.usage import usage_of_langchain
 
 SERVER = "mcp_server"
@@ -60,6 +60,10 @@ class ModelCall:
         self._is_watched = install(reading.asked.model, is_async=is_async)
         if track.summariser is not None:
             self._is_watched &= install(track.summariser, is_async=is_async)
+        self.model = reading.asked.model
+        self._ttl = track.session.engine.policy.entry_ttl
+        self._on_begin = on_begin
+        self._watch = Watch(self._record, on_begin, self._ttl)
         prepared = track.prepare(reading, offer)
         self.is_over = isinstance(prepared, HandBack)
         self.response: Any = None
@@ -67,11 +71,13 @@ class ModelCall:
             self.response = _handed_back(prepared)
             return
         self._prepared: Prepared = prepared
-        self._ttl = track.session.engine.policy.entry_ttl
-        self._on_begin = on_begin
-        self._watch = Watch(self._record, on_begin, self._ttl)
         if prepared.send.plan.round == 1:
             self._say_what_is_fixed(prepared.wanted)
+
+    @property
+    def envelope(self) -> Envelope | None:
+        """How its last request was sent; None where that was not seen."""
+        return self._watch.envelope
 
     @property
     def request(self) -> Any:

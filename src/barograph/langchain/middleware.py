@@ -29,6 +29,7 @@ from barograph.langchain.places import Places
 from barograph.langchain.sourcetools import tools_of
 from barograph.langchain.tools import RECALL
 from barograph.langchain.track import Reading, Track
+from barograph.langchain.warmer import Warmer
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.settings import current_settings
 from barograph.store import MemoryStore, Store, open_store
@@ -101,6 +102,7 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
             self.store, engine, session=session, clock=clock, summariser=summariser
         )
         self._clock = clock
+        self._warmer = Warmer(clock)
         self._composer = Composer(frame)
         # apart: a source that hangs in a preview must not be left out of a turn
         self._previewer = Composer(frame)
@@ -149,6 +151,7 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
                     with call.attempt():
                         response = handler(call.request)
                         call.finish(response)
+            self._warmer.follow(track, call)
             return call.response
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -174,6 +177,7 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
                     with call.attempt():
                         response = await handler(call.request)
                         call.finish(response)
+            self._warmer.follow(track, call)
             return call.response
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -269,7 +273,8 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         return Ask(session=name, path=path, text=text, at=at, mode=self._mode, state=state)
 
     def close(self) -> None:
-        """Write what still waits for the store, and close it."""
+        """Write what still waits for the store, and close it. Nothing is sent any more."""
+        self._warmer.close()
         self._places.close()
         self.store.close()
 

@@ -10,12 +10,23 @@ from contextvars import ContextVar
 from typing import Any
 
 import httpx2
+from msgspec import Struct
 
 from barograph.core.errors import SurfaceError
 from barograph.core.events import Ttl
 from barograph.providers.anthropic.response import Answer, read_response
 
 _OK = 200
+_OF_ONE_BODY = frozenset({"content-length", "transfer-encoding", "host", "idempotency-key"})
+_RESEND_SECONDS = 30.0
+"""Nobody waits for it, and its entry dies soon."""
+
+
+class Envelope(Struct, frozen=True):
+    """Where a request went, and its headers: keys and beta features are in them. Never stored."""
+
+    url: str
+    headers: tuple[tuple[str, str], ...]
 
 
 class Watch:
@@ -35,6 +46,7 @@ class Watch:
         self.bodies = 0
         self.stopped_by: Exception | None = None
         self.request_id: str | None = None
+        self.envelope: Envelope | None = None
         self._ttl = ttl
         self._chunks: list[bytes] = []
         self._is_stream = False
@@ -45,6 +57,7 @@ class Watch:
         # What comes back must be readable as it passes; an event stream gains nothing from zipping.
         request.headers["accept-encoding"] = "identity"
         self.bodies += 1
+        self.envelope = Envelope(str(request.url), tuple(request.headers.items()))
         if isinstance(self.stopped_by, SurfaceError):
             raise self.stopped_by  # the client tries again, with the same bytes
         self.stopped_by = None
@@ -78,6 +91,25 @@ class Watch:
 
 
 WATCH: ContextVar[Watch | None] = ContextVar("barograph_watch", default=None)
+
+
+def resend(model: Any, envelope: Envelope, body: bytes, watch: Watch) -> httpx2.Response | None:
+    """Send a body as an earlier one was sent, by the model's own client and watched, in a thread.
+
+    None where that client is not known. Nothing is tried twice.
+
+    Raises:
+        httpx2.HTTPError: nothing came back.
+    """
+    if not install(model, is_async=False):
+        return None
+    headers = [pair for pair in envelope.headers if pair[0].lower() not in _OF_ONE_BODY]
+    token = WATCH.set(watch)
+    try:
+        client: httpx2.Client = model._client._client  # noqa: SLF001 - as in `install`
+        return client.post(envelope.url, content=body, headers=headers, timeout=_RESEND_SECONDS)
+    finally:
+        WATCH.reset(token)
 
 
 def install(model: Any, *, is_async: bool) -> bool:

@@ -39,12 +39,14 @@ from barograph.core.inputs import (
     Input,
     Refused,
     SessionStarted,
+    WarmWanted,
 )
 from barograph.core.learning import learn, restore
 from barograph.core.pressure import Gauge
 from barograph.core.relief import measure
 from barograph.core.state import State
 from barograph.core.steering import HandBack
+from barograph.core.warming import Refresh, Repeat, next_refresh
 from barograph.core.work import Work
 from barograph.store.archive import archive_messages
 from barograph.store.originals import read_original
@@ -198,6 +200,28 @@ class Session:
                     self.id,
                 )
 
+    def next_refresh(self, path: str) -> Refresh | None:
+        """When the last request of a path is to be repeated, to keep its cache entry alive."""
+        with self._lock:
+            return next_refresh(self._state, self.engine.codec, self.engine.policy, path)
+
+    def warm(self, path: str, call: int, *, at: float) -> Repeat | None:
+        """What to send now to keep the cache entry of that call alive; None where nothing is.
+
+        Not while the log cannot be written.
+
+        Raises:
+            SequenceConflict: another writer holds the session, or went on with it.
+            StoreError: the store cannot be read or written, and the policy is to stop.
+            LogCorrupt: the log does not fold, and the policy is to stop.
+        """
+        with self._lock:
+            self.catch_up(at=at)
+            if self._writer.backlog:
+                return None
+            _, send = self._step(WarmWanted(at=at, path=path, call=call))
+        return send if isinstance(send, Repeat) else None
+
     def rest(self, path: str, call_id: str = "") -> None:
         """A call of that path, or the tool of that id, ended without a word, so others may go on.
 
@@ -228,7 +252,7 @@ class Session:
         """
         with self._lock:
             events, send = self._step(self._allowed(wanted))
-        if send is None:
+        if send is None or isinstance(send, Repeat):
             raise AssertionError(wanted)  # the engine answers every wanted call
         return send, any(isinstance(event, _REWRITES) for event in events)
 
@@ -294,18 +318,18 @@ class Session:
             self._state = state
             self.renewals += 1  # what adapters showed last is not what comes next
 
-    def _step(self, given: Input) -> tuple[Sequence[Event], Send | HandBack | None]:
+    def _step(self, given: Input) -> tuple[Sequence[Event], Send | HandBack | Repeat | None]:
         state, effects = self.engine.step(self._state, given)
         events: list[Event] = []
         missed: list[Event] = []
-        send: Send | HandBack | None = None
+        send: Send | HandBack | Repeat | None = None
         for effect in effects:
             match effect:
                 case Archive():
                     missed += self._archive(effect)
                 case Append():
                     events += effect.events
-                case Send() | HandBack():
+                case Send() | HandBack() | Repeat():
                     send = effect
         for event in missed:
             events.append(event)

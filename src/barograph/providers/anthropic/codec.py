@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from barograph.core.canonical import clean_text, digest, one_spelling, parse_json
 from barograph.core.events import Ttl
-from barograph.core.model import Body, MarkerFault, ModelFacts, Scope, WireBlock
+from barograph.core.model import Body, MarkerFault, ModelFacts, Refreshing, Scope, WireBlock
 from barograph.core.parts import (
     Document,
     Image,
@@ -32,6 +32,7 @@ from barograph.core.parts import (
     calls_in,
 )
 from barograph.providers.anthropic.models import facts_of
+from barograph.providers.anthropic.refreshing import refreshing
 from barograph.providers.anthropic.refusals import marker_fault
 from barograph.providers.anthropic.weight import weigh
 
@@ -181,6 +182,10 @@ class AnthropicCodec:
             fields.pop("cache_control", None)
             definitions.append(_object(fields))
         return (b"[" + b",".join(definitions) + b"]").decode()
+
+    def refreshing(self, parameters: str) -> Refreshing:
+        """What to send in their place where no answer is wanted."""
+        return refreshing(parameters)
 
     def marker_fault(self, status: int | None, message: str) -> MarkerFault | None:
         """What an error says of the markers; None where it is about something else."""
