@@ -3,6 +3,7 @@
 import pytest
 
 from barograph.audit.lifetimes import advise_ttl
+from barograph.core import breakpoints
 from barograph.core.policy import Policy
 from barograph.store import MemoryStore
 from talk import Talk
@@ -90,6 +91,26 @@ def test_calls_whose_usage_is_unknown_count_nowhere():
 
     assert (advice.calls, advice.gaps) == (1, 1)
     assert not advise_ttl_of_nothing().is_worth_it
+
+
+def compared_entries(monkeypatch, calls):
+    """How often an entry is held against a request, in a session of two agents in turns."""
+    talk = Talk(MemoryStore(), policy=POLICIES["5m"])
+    for number in range(calls):
+        talk.call(path="other" if number % 2 else "main", say=f"number {number}")
+    compared = []
+    real = breakpoints._is_prefix
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            breakpoints, "_is_prefix", lambda *given: compared.append(1) or real(*given)
+        )
+        advise_ttl(talk.store, "s1")
+    return len(compared)
+
+
+def test_a_call_costs_no_more_the_longer_the_session_is(monkeypatch):
+    few, many = (compared_entries(monkeypatch, calls) for calls in (20, 80))
+    assert few < many < 5 * few
 
 
 def advise_ttl_of_nothing():

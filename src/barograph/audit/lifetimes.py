@@ -183,7 +183,7 @@ class _Cache:
         self._sizes = sizes
         self._ttl, self._expected = ttl, pause_ratio
         self._entries: dict[tuple[str, bytes, bytes], Written] = {}
-        self._ledger: Trail[Written] = Trail()
+        self._written: dict[tuple[bytes, bytes], dict[int, Written]] = {}
         self._lasting: dict[str, Written | None] = {}
         self._pauses: dict[str, Pauses] = {}
         self._began: dict[str, float] = {}
@@ -207,11 +207,25 @@ class _Cache:
         self._began[path] = at
         return replace(
             step.view,
-            ledger=self._ledger,
+            ledger=Trail(self._fitting(step.view)),
             ttl="1h" if self._ttl == "1h" else "5m",
             outlook=outlook if self._ttl == "auto" else Outlook(),
             lasting=self._lasting.get(path),
         )
+
+    def _fitting(self, view: CacheView) -> list[Written]:
+        """Entries of all paths that are a prefix of the request, down to the deepest readable one.
+
+        Each is looked up by its key: to search them all at each call would cost O(calls) for each.
+        """
+        fitting = list(self._written.get((view.scope.header, b""), {}).values())
+        for position in range(len(view.segments), 0, -1):
+            key = view.scope.messages, view.segments[position - 1].key
+            there = self._written.get(key, {}).values()
+            fitting += there
+            if any(entry.is_readable(view.at, view.images) for entry in there):
+                break
+        return fitting
 
     def _count_expiry(self, path: str, view: CacheView) -> None:
         tail, segments = self._tails.get(path), view.segments
@@ -234,7 +248,7 @@ class _Cache:
         )
         for entry in learned:
             self._entries[entry.level, entry.scope, entry.key] = entry
-        self._ledger = self._ledger.extended(learned)
+            self._written.setdefault((entry.scope, entry.key), {})[entry.images] = entry
         before = self._lasting.get(path)
         self._lasting[path] = last_made_to_last(before, learned, view.segments, view.scope)
         if learned and learned[-1].level == "messages":
