@@ -1,12 +1,17 @@
 """What other lifetimes would have cost, against sessions that had them."""
 
 import pytest
+from msgspec.structs import replace
 
-from barograph.audit.lifetimes import advise_ttl
+from barograph.audit.lifetimes import advise_ttl, steps_of
+from barograph.audit.reading import read_session
 from barograph.core import breakpoints
+from barograph.core.breakpoints import plan_breakpoints
+from barograph.core.inputs import Answered
 from barograph.core.policy import Policy
+from barograph.providers.anthropic.response import read_response
 from barograph.store import MemoryStore
-from talk import Talk
+from talk import TOOLS, Talk
 
 PAUSE = 900.0
 
@@ -111,6 +116,61 @@ def compared_entries(monkeypatch, calls):
 def test_a_call_costs_no_more_the_longer_the_session_is(monkeypatch):
     few, many = (compared_entries(monkeypatch, calls) for calls in (20, 80))
     assert few < many < 5 * few
+
+
+def test_the_header_ends_before_an_identity_that_stands_alone():
+    identity = "You are an agent. " * 300
+    talk = Talk(MemoryStore(), policy=replace(POLICIES["5m"], identity=identity.strip()))
+    talk.system = identity.strip()
+    talk.tools = [{**TOOLS[0], "description": "Read a file. " * 600}]
+    for number in range(3):
+        talk.call(say=f"number {number}")
+
+    first, *_ = steps = steps_of(read_session(talk.store, "s1"))
+    assert {(step.view.header_level, step.view.header_block) for step in steps} == {("tools", 0)}
+    sent = first.view.header_level, first.view.header_block
+    marks = plan_breakpoints(first.view).breakpoints
+    assert (marks[0].level, marks[0].block) == sent
+
+
+@pytest.mark.parametrize("reserved", [0, 1, 2, 3, 4])
+def test_slots_of_others_are_left_to_them(reserved):
+    talk = Talk(MemoryStore(), policy=POLICIES["5m"])
+    for number in range(6):
+        talk.call(say=f"number {number} " * 300, reserved=reserved)
+
+    calls = read_session(talk.store, "s1")
+    for step, call in zip(steps_of(calls), calls.calls, strict=True):
+        assert len(plan_breakpoints(step.view).breakpoints) <= 4 - reserved
+        assert call.plan.reserved == reserved
+    advice = advise_ttl(talk.store, "s1")
+    assert advice.choices[0].cost_usd == pytest.approx(advice.recorded.cost_usd, rel=0.01)
+
+
+def test_refreshes_are_paid_for_and_are_no_calls_of_the_agent():
+    policy = replace(POLICIES["5m"], keep_warm_tokens=1_000_000)
+    talk = Talk(MemoryStore(), policy=policy)
+    talk.call(say="hello")
+    paid = advise_ttl(talk.store, "s1").recorded
+    talk.at += 240
+    repeat = talk.session.warm("main", 1, at=talk.at)
+    talk.session.leave(
+        at=talk.at, path=repeat.path, header=repeat.header, body=repeat.body, observed=True
+    )
+    headers = {"x-api-key": "k", "x-sim-session": "talk", "x-sim-now": str(talk.at)}
+    exchange = talk.provider.handle(repeat.body, headers)
+    usage = read_response(exchange.response, streamed=False).usage
+    talk.session.take(
+        Answered(at=talk.at, path=repeat.path, parts=(), stop_reason="max_tokens", usage=usage)
+    )
+    talk.call(say="more", after=200)
+
+    advice = advise_ttl(talk.store, "s1")
+    assert (advice.calls, advice.gaps) == (2, 1)
+    assert usage.read_tokens > 1024
+    assert advice.recorded.read_tokens >= 2 * usage.read_tokens
+    assert advice.recorded.cost_usd > paid.cost_usd
+    assert advice.choices[0].expiries == 1  # without the refresh
 
 
 def advise_ttl_of_nothing():

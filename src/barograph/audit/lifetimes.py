@@ -8,6 +8,8 @@ answers are those of the log. A request has the tokens that were reported, and s
 was the end of one; other parts share them by their characters, so costs are estimates. How good
 they are, the recorded cost beside that of the recorded lifetimes shows.
 
+Refreshes (`core.warming`) are part of what was paid. The choices stand for sessions without any.
+
 **Out of scope.** Folds that another price would have moved, entries of other sessions, misses for
 no reason. Calls whose usage is unknown renew what they would have read, and cost nothing.
 """
@@ -32,10 +34,12 @@ from barograph.core.engine import end_of_header
 from barograph.core.events import Usage
 from barograph.core.inputs import Header
 from barograph.core.lifetimes import TTL_SECONDS, Outlook, Pauses, is_pause
-from barograph.core.model import Codec
+from barograph.core.model import Codec, ModelFacts
+from barograph.core.parts import Text
 from barograph.core.policy import Lifetime
 from barograph.core.state import count_header_chars
 from barograph.core.trail import Trail
+from barograph.core.warming import KEEP_WARM
 from barograph.simulator.prices import cost_usd
 from barograph.store.protocol import Store
 
@@ -129,14 +133,15 @@ def advise_ttl(store: Store, session: str) -> TtlAdvice:
         LogError: the log is damaged, or of a newer version.
         StoreError: the store cannot be read.
     """
-    steps = steps_of(read_session(store, session))
+    logged = read_session(store, session)
+    steps = steps_of(logged)
     gaps = gaps_of(steps)
     slow = sum(map(is_pause, gaps))
     ratio = slow / len(gaps) if gaps else 0.0
     choices = [simulate(steps, "5m"), simulate(steps, "1h"), simulate(steps, "auto")]
     if ratio:
         choices.append(simulate(steps, "auto", pause_ratio=ratio))
-    recorded = _recorded(steps)
+    recorded = _recorded(logged)
     best = min(range(len(choices)), key=lambda index: choices[index].cost_usd)
     saved = recorded.cost_usd - choices[best].cost_usd
     return TtlAdvice(
@@ -156,8 +161,11 @@ def advise_ttl(store: Store, session: str) -> TtlAdvice:
 
 
 def steps_of(logged: LoggedSession) -> list[Step]:
-    """The calls that left, in the order of their plans."""
-    return [step for call in logged.calls if (step := _step(logged.codec, call)) is not None]
+    """The calls of agents that left, in the order of their plans; refreshes are no such calls."""
+    identity = _identity_of(logged.calls)
+    agents = (call for call in logged.calls if not call.plan.path.endswith(KEEP_WARM))
+    steps = (_step(logged.codec, call, identity) for call in agents)
+    return [step for step in steps if step is not None]
 
 
 def gaps_of(steps: Iterable[Step]) -> list[float]:
@@ -171,8 +179,9 @@ def gaps_of(steps: Iterable[Step]) -> list[float]:
 def simulate(steps: Sequence[Step], ttl: Lifetime, *, pause_ratio: float = 0.0) -> Choice:
     """What the calls would have cost with that lifetime."""
     cache = _Cache(ttl, pause_ratio, _sizes_of(steps))
-    bills = [(step, cache.send(step)) for step in steps]
-    return _sum_up(bills, ttl, pause_ratio, cache.expiries)
+    bills = [(step.view.facts, cache.send(step)) for step in steps]
+    told = [(facts, usage) for facts, usage in bills if usage is not None]
+    return _sum_up(told, ttl, pause_ratio, cache.expiries)
 
 
 class _Cache:
@@ -263,13 +272,26 @@ class _Cache:
                 yield self._entries[key]
 
 
-def _step(codec: Codec, call: LoggedCall) -> Step | None:
+def _identity_of(calls: Iterable[LoggedCall]) -> str | None:
+    """Text of the block before which the header ended, though the system is nothing else."""
+    for call in calls:
+        header = call.sent.header if call.sent else None
+        is_before = any(
+            mark.level == "tools" and mark.slot == "header" for mark in call.plan.breakpoints
+        )
+        if header is not None and header.system and is_before:
+            first = header.system[0]
+            return first.text if isinstance(first, Text) else None
+    return None
+
+
+def _step(codec: Codec, call: LoggedCall, identity: str | None) -> Step | None:
     sent = call.sent
     if sent is None or sent.header is None:
         return None
     header, surface = sent.header, sent.surface
     level, block = end_of_header(
-        Header(model=header.model, system=header.system, tools=header.tools)
+        Header(model=header.model, system=header.system, tools=header.tools), identity
     )
     view = CacheView(
         header_level=level,
@@ -284,6 +306,7 @@ def _step(codec: Codec, call: LoggedCall) -> Step | None:
         tokens_per_char=0.25,
         images=surface.images,
         insured=min(call.plan.insured, len(surface.segments)),
+        reserved=call.plan.reserved,
     )
     marked = sent.marked_blocks if sent.cached_tokens else 0
     step = Step(
@@ -339,18 +362,23 @@ def _bill(usage: Usage, plan: Plan, view: CacheView, sizes: Mapping[bytes, int])
     )
 
 
-def _recorded(steps: Sequence[Step]) -> Choice:
-    bills = [(step, step.usage) for step in steps]
-    return _sum_up(bills, "as recorded", 0.0, None)
+def _recorded(logged: LoggedSession) -> Choice:
+    """What was paid, refreshes included."""
+    sent = (call.sent for call in logged.calls if call.sent is not None)
+    told = [
+        (logged.codec.facts_of(one.header.model), one.usage)
+        for one in sent
+        if one.header is not None and one.usage is not None
+    ]
+    return _sum_up(told, "as recorded", 0.0, None)
 
 
 def _sum_up(
-    bills: Sequence[tuple[Step, Usage | None]],
+    told: Sequence[tuple[ModelFacts, Usage]],
     ttl: Lifetime | Literal["as recorded"],
     pause_ratio: float,
     expiries: int | None,
 ) -> Choice:
-    told = [(step.view.facts, usage) for step, usage in bills if usage is not None]
     return Choice(
         ttl=ttl,
         pause_ratio=pause_ratio,

@@ -280,6 +280,7 @@ class Engine:
             ),
             aged_before=aged_before,
             max_tokens=max_tokens,
+            reserved=reserved,
         )
         work.log(planned)
         return Send(planned, surface, len(path.seen))

@@ -349,6 +349,8 @@ class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):
         projected_tokens: the whole prompt, estimated before it left.
         stale_tokens: of it, what a pass would take off.
         aged_before: number of the reply of the path before which content has aged.
+        reserved: slots for breakpoints that were not ours to use: somebody else marks a block, or
+            markers were refused.
         max_tokens: what its answer may take, where that was lowered to what is left of the window;
             None where it is as the caller has it.
     """
@@ -369,6 +371,7 @@ class CallPlanned(_Event, frozen=True, kw_only=True, tag="call_planned"):
     stale_tokens: int = 0
     aged_before: int = 0
     max_tokens: int | None = None
+    reserved: int = 0
 
 
 class Deviation(Struct, frozen=True, kw_only=True):
