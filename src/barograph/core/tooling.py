@@ -18,7 +18,10 @@ from barograph.core.canonical import digest, parse_json
 SEARCH: Final = "search_tools"
 """Name of the tool that finds tools which are not offered yet."""
 
-OWN: Final = frozenset({"read_original", "history_search", "history_read", SEARCH})
+LOAD_SKILL: Final = "load_skill"
+"""Name of the tool that reads a skill."""
+
+OWN: Final = frozenset({"read_original", "history_search", "history_read", SEARCH, LOAD_SKILL})
 """Names of our own tools, which are offered from the first call on."""
 
 ToolOfServer: TypeAlias = tuple[str, str]

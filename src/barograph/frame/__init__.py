@@ -1,6 +1,7 @@
 """Sources of the turn frame, and the composer that asks them."""
 
 from barograph.frame.composer import Composer
+from barograph.frame.skills import skills
 from barograph.frame.source import MODES, Ask, Caller, Mode, Source, SourceTool
 
-__all__ = ["MODES", "Ask", "Caller", "Composer", "Mode", "Source", "SourceTool"]
+__all__ = ["MODES", "Ask", "Caller", "Composer", "Mode", "Source", "SourceTool", "skills"]

@@ -52,7 +52,7 @@ def read_document(path: Path) -> str:
         UsageError: it cannot be read, is too large, holds no text, or needs a library that is not
             installed.
     """
-    data = _bytes_of(path)
+    data = _bytes_of(path, MOST_BYTES)
     try:
         text = _READERS.get(path.suffix.lower(), _plain)(data)
     except ImportError as error:
@@ -68,6 +68,19 @@ def read_document(path: Path) -> str:
     return clean_text(text).replace("\r\n", "\n")
 
 
+def read_text(path: Path, *, most_bytes: int) -> str:
+    """The text of a file as it stands, whatever its name says; its lines end with a line feed.
+
+    Raises:
+        UsageError: it cannot be read, is larger than that, or holds no text in UTF-8 or UTF-16.
+    """
+    data = _bytes_of(path, most_bytes)
+    try:
+        return clean_text(_plain(data)).replace("\r\n", "\n")
+    except ValueError as error:
+        raise _unreadable(path, f"{type(error).__name__}: {error}") from error
+
+
 def _below(folder: Path) -> list[Path]:
     found = []
     for where, folders, files in os.walk(folder):
@@ -77,15 +90,15 @@ def _below(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def _bytes_of(path: Path) -> bytes:
+def _bytes_of(path: Path, most_bytes: int) -> bytes:
     try:
         with path.open("rb") as file:
             # What a file says of its size may be wrong: it grows, or is none of a disk.
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(most_bytes + 1)
     except (OSError, ValueError) as error:
         raise _unreadable(path, str(error)) from error
-    if len(data) > MOST_BYTES:
-        raise _unreadable(path, f"it has more than {MOST_BYTES // 1_000_000} MB")
+    if len(data) > most_bytes:
+        raise _unreadable(path, f"it has more than {most_bytes // 1_000_000} MB")
     return data
 
 
