@@ -5,6 +5,7 @@ import json
 import pytest
 from deepagents import create_deep_agent, register_harness_profile
 from deepagents.backends import FilesystemBackend
+from deepagents.backends.utils import create_file_data
 from deepagents.profiles.harness import harness_profiles
 from langchain.agents import create_agent
 from langgraph.checkpoint.memory import InMemorySaver
@@ -14,6 +15,7 @@ from stage import (
     calling,
     config,
     exchanges_of,
+    logged,
     look,
     looking,
     model_at,
@@ -22,8 +24,8 @@ from stage import (
     records,
 )
 
-from barograph.core.errors import UsageError
-from barograph.langchain import Barograph, check, deep_agent_parts
+from barograph.core.events import FrameComposed
+from barograph.langchain import Barograph, check, deep_agent_memory, deep_agent_profile
 from barograph.simulator import Reply
 
 DONE = Reply(content="Done.")
@@ -47,12 +49,9 @@ def backend(tmp_path):
     return FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
 
 
-def deep_agent(model, store, *, memory=(), backend=None, **more):
-    parts = deep_agent_parts(Barograph(store), memory=memory, backend=backend)
-    register_harness_profile("anthropic", parts.profile)
-    agent = create_deep_agent(
-        model, [look], system_prompt=SYSTEM, middleware=parts.middleware, backend=backend, **more
-    )
+def deep_agent(model, store, *, frame=(), **more):
+    register_harness_profile("anthropic", deep_agent_profile(Barograph(store, frame=frame)))
+    agent = create_deep_agent(model, [look], system_prompt=SYSTEM, **more)
     check(agent)
     return agent
 
@@ -124,37 +123,76 @@ def test_a_fork_goes_on_in_its_parents_cache(simulator, session, model, store):
     assert fork.read_tokens == parent.read_tokens + parent.write_tokens
 
 
-def test_memory_comes_ahead_and_is_in_the_surface(simulator, session, model, store, backend):
-    simulator.play(session, [looking("a"), task("t1"), looking("b"), DONE, DONE, DONE])
-    agent = deep_agent(
-        model, store, memory=["/AGENTS.md"], backend=backend, checkpointer=InMemorySaver()
-    )
+def frames_of(store, session):
+    """What each frame of the main agent says."""
+    return [
+        [part.text for part in event.parts]
+        for event in logged(store, session)
+        if isinstance(event, FrameComposed) and event.path == "main"
+    ]
+
+
+def test_memory_comes_in_the_frame_when_it_changed_and_never_in_the_system_message(
+    simulator, session, model, store, backend
+):
+    memory = deep_agent_memory(["/AGENTS.md", "/none.md"], backend)
+    agent = deep_agent(model, store, frame=[memory], backend=backend, checkpointer=InMemorySaver())
+    simulator.play(session, [looking("a"), task("t1"), looking("b"), DONE, DONE, DONE, DONE])
     agent.invoke(ask("go"), config(session))
+    agent.invoke(ask("on"), config(session))
+    (backend.cwd / "AGENTS.md").write_text("The user likes tables.", "utf-8")
     agent.invoke(ask("on"), config(session))
 
     exchanges = exchanges_of(simulator, session)
     prove(store, session, exchanges, breaks=2)
-    told = ["The user likes short answers." in system for system in systems_of(exchanges)]
-    assert told == [True, True, False, False, True, True]  # as with `memory=`: not the subagent
+    first, unchanged, changed = frames_of(store, session)
+    assert "/AGENTS.md\n\nThe user likes short answers.\n</context>" in first[0]
+    assert unchanged == []
+    assert "The user likes tables." in changed[0]
+    told = ["The user likes" in exchange.request.decode() for exchange in exchanges]
+    assert told == [True, True, False, False, True, True, True]  # as there: not the subagent
+    systems = systems_of(exchanges)
+    assert not any("The user likes" in system for system in systems)
+    mains = [one for one, is_main in zip(systems, told, strict=True) if is_main]
+    assert len(set(mains)) == 1
 
 
-def test_what_memory_says_now_can_be_asked_for(store, backend, tmp_path):
-    parts = deep_agent_parts(Barograph(store), memory=["/AGENTS.md", "/none.md"], backend=backend)
-    assert parts.memory() == "/AGENTS.md\n\nThe user likes short answers."
-    (tmp_path / "AGENTS.md").write_text("The user likes tables.", "utf-8")
-    assert parts.memory() == "/AGENTS.md\n\nThe user likes tables."
-    (tmp_path / "AGENTS.md").unlink()
-    assert parts.memory() == ""
+def test_memory_in_the_state_of_the_graph_is_read_there(simulator, session, model, store, way):
+    agent = deep_agent(
+        model, store, frame=[deep_agent_memory(["/AGENTS.md"])], checkpointer=InMemorySaver()
+    )
+    edit = {"file_path": "/AGENTS.md", "old_string": "short", "new_string": "long"}
+    simulator.play(session, [calling(("e1", "edit_file", edit)), DONE, DONE])
+    way(agent, ask("go") | {"files": {"/AGENTS.md": create_file_data(NOTES)}}, config(session))
+    way(agent, ask("on"), config(session))
+
+    prove(store, session, exchanges_of(simulator, session))
+    first, second = (texts[0] for texts in frames_of(store, session))
+    assert "The user likes short answers." in first
+    assert "The user likes long answers." in second
 
 
-def test_memory_that_cannot_be_read_is_said(store, backend):
-    parts = deep_agent_parts(Barograph(store), memory=["/"], backend=backend)
-    with pytest.raises(UsageError, match="memory file /"):
-        parts.memory()
+def test_memory_that_cannot_be_read_leaves_what_it_said_before_in_force(
+    simulator, session, model, store, backend
+):
+    simulator.play(session, [DONE, DONE])
+    memory = deep_agent_memory(["/AGENTS.md"], backend)
+    agent = deep_agent(model, store, frame=[memory], backend=backend, checkpointer=InMemorySaver())
+    agent.invoke(ask("go"), config(session))
+    (backend.cwd / "AGENTS.md").unlink()
+    (backend.cwd / "AGENTS.md").mkdir()
+    agent.invoke(ask("on"), config(session))
+
+    composed = [event for event in logged(store, session) if isinstance(event, FrameComposed)]
+    assert composed[1].sections == ()
+    assert "The memory file /AGENTS.md cannot be read" in composed[1].missed[0].reason
 
 
-def test_without_memory_there_is_nothing_to_ask_and_nothing_to_add(store):
-    parts = deep_agent_parts(Barograph(store), system_prompt_suffix="Be brief.")
-    assert parts.memory is None
-    assert parts.middleware == ()
-    assert parts.profile.system_prompt_suffix == "Be brief."
+def test_memory_that_an_agent_writes_to_itself_can_be_material(backend):
+    memory = deep_agent_memory(["/AGENTS.md"], backend, trust="derived", budget_chars=900)
+    assert (memory.trust, memory.budget_chars) == ("derived", 900)
+
+
+def test_other_fields_of_the_profile_are_passed_on(store):
+    profile = deep_agent_profile(Barograph(store), system_prompt_suffix="Be brief.")
+    assert profile.system_prompt_suffix == "Be brief."

@@ -30,7 +30,7 @@ from barograph.audit.verify import verify_session
 from barograph.core.errors import SecondOwner, SurfaceError, UsageError
 from barograph.core.events import CallFailed
 from barograph.core.policy import Policy
-from barograph.langchain import Barograph, check, deep_agent_parts, owners
+from barograph.langchain import Barograph, check, deep_agent_profile, owners
 from barograph.simulator import Reply
 
 DONE = Reply(content="Done.")
@@ -132,7 +132,7 @@ def test_a_middleware_behind_ours_that_only_sees_tools_is_welcome(model, store):
 
 
 def deep_agent(model, store, **more):
-    register_harness_profile("anthropic", deep_agent_parts(Barograph(store)).profile)
+    register_harness_profile("anthropic", deep_agent_profile(Barograph(store)))
     return create_deep_agent(model, [look], system_prompt=SYSTEM, **more)
 
 
@@ -145,7 +145,7 @@ def test_deepagents_as_it_comes_is_refused(model, store):
 def test_text_that_deepagents_writes_behind_ours_is_refused(model, store, given):
     with pytest.raises(SecondOwner, match="system message") as refused:
         deep_agent(model, store, **{given: ["/notes/"]})
-    assert "deep_agent_parts" in refused.value.next_step
+    assert "deep_agent_memory" in refused.value.next_step
 
 
 class Meddler(AgentMiddleware):

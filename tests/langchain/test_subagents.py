@@ -26,7 +26,7 @@ from barograph.audit.score import _prompts, most_breakpoints
 from barograph.audit.series_reader import read_series
 from barograph.core.events import CallPlanned, ResponseCame, ToolEnded
 from barograph.core.policy import Policy
-from barograph.langchain import Barograph, deep_agent_parts
+from barograph.langchain import Barograph, deep_agent_profile
 from barograph.simulator import Reply
 
 DONE = Reply(content="Done.")
@@ -88,8 +88,7 @@ def in_a_subgraph(simulator, session, store):
 
 def in_deepagents(simulator, session, store):
     """The task tool of `deepagents`."""
-    parts = deep_agent_parts(Barograph(store, policy=POLICY))
-    register_harness_profile("anthropic", parts.profile)
+    register_harness_profile("anthropic", deep_agent_profile(Barograph(store, policy=POLICY)))
     helper = {
         "name": "reader",
         "description": "reads",

@@ -15,11 +15,11 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from barograph.langchain.deepagents import DeepAgentParts, deep_agent_parts
+    from barograph.langchain.deepagents import deep_agent_memory, deep_agent_profile
 
-__all__ = ["Barograph", "DeepAgentParts", "check", "deep_agent_parts"]
+__all__ = ["Barograph", "check", "deep_agent_memory", "deep_agent_profile"]
 
-_OF_DEEPAGENTS: Final = frozenset({"DeepAgentParts", "deep_agent_parts"})
+_OF_DEEPAGENTS: Final = frozenset({"deep_agent_memory", "deep_agent_profile"})
 """Loaded on first use: `deepagents` is no dependency, and takes its time."""
 
 

@@ -122,11 +122,11 @@ def _refuse(owners: dict[str, str]) -> None:
     raise SecondOwner(
         f"Barograph does not share the surface of an agent: {told}.",
         next_step=(
-            "Leave out memory= and give its files to `barograph.langchain.deep_agent_parts()`; "
-            "leave out skills= and give their text in the system prompt."
+            "Leave out memory= and skills=, and give Barograph sources of the frame instead: "
+            "`barograph.langchain.deep_agent_memory()` and `barograph.frame.skills()`."
             if writes
             else "Remove it from the list of middlewares. In deepagents, register the profile of "
-            "`barograph.langchain.deep_agent_parts()`, which takes it out."
+            "`barograph.langchain.deep_agent_profile()`, which takes it out."
         ),
         middlewares=tuple(owners),
     )
