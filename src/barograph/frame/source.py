@@ -91,7 +91,7 @@ class Source(Struct, frozen=True, kw_only=True):
         trust: of a text that it gives. What is the operator's own stands as it is, all else in an
             envelope that says what it is. Items have their own.
         adds: whether its items stand beside those of earlier turns; else they take their place.
-        modes: kinds of runs in which it is asked; at least one.
+        modes: kinds of runs in which it is asked; none turns it off.
         subagents: whether it is asked for the agents below the main one too.
         tools: what goes with it, in every agent that has the middleware, where its mode allows.
 
@@ -118,10 +118,10 @@ class Source(Struct, frozen=True, kw_only=True):
         elif self.budget_chars < 1:
             what = f"budget_chars of the source {self.name} is {self.budget_chars}."
             next_step = "Give the most characters of its section, or leave the source out."
-        elif not self.modes or not MODES.issuperset(self.modes):
-            given = ", ".join(sorted(map(repr, self.modes))) or "none"
-            what = f"modes of the source {self.name} are {given}: it would not be asked."
-            next_step = f"Give a set of some of {', '.join(sorted(MODES))}."
+        elif not MODES.issuperset(self.modes):
+            given = ", ".join(sorted(map(repr, self.modes)))
+            what = f"modes of the source {self.name} are {given}: not all of them are modes."
+            next_step = f"Give a set of some of {', '.join(sorted(MODES))}; none turns it off."
         elif not 0 < self.timeout_seconds <= 60:
             what = f"timeout_seconds of the source {self.name} is {self.timeout_seconds}."
             next_step = "Give seconds above 0 and at most 60: the turn waits for it."
