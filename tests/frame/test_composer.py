@@ -199,8 +199,8 @@ def test_names_that_differ_as_the_model_sees_them_are_taken():
 
 @pytest.mark.parametrize(
     "modes",
-    [{"goals"}, {"normal", "Private"}, "private", set()],
-    ids=["unknown", "one of them", "no set", "none"],
+    [{"goals"}, {"normal", "Private"}, "private"],
+    ids=["unknown", "one of them", "no set"],
 )
 def test_a_source_for_modes_that_there_are_not_would_never_be_asked_and_is_refused(modes):
     with pytest.raises(UsageError, match="modes of the source goal"):
