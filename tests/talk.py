@@ -44,12 +44,12 @@ TOOLS = [
 
 
 class Talk:
-    def __init__(self, store, session="s1", *, policy=None, codec=None):
+    def __init__(self, store, session="s1", *, policy=None, codec=None, at=1_000_000.0):
         self.store = store
         self.codec = codec or AnthropicCodec()
         self.provider = SimulatedProvider()
         self.name = session
-        self.at = 1_000_000.0
+        self.at = at
         self.model, self.system, self.tools = MODEL, SYSTEM, TOOLS
         self.parameters = {"max_tokens": 100}
         self.histories = {}

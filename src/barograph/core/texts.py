@@ -48,7 +48,7 @@ def quoted(
     names = {"id": handle, "by": said_by, **({"at": moment} if moment else {})}
     if total is not None:
         names["characters"] = f"{start} to {start + len(text)} of {total}"
-    head = "".join(f' {name}="{_attribute(value)}"' for name, value in names.items())
+    head = "".join(f' {name}="{attribute(value)}"' for name, value in names.items())
     return f"<{_RECORD}{head}>\n{escape_tags(text)}\n</{_RECORD}>"
 
 
@@ -56,8 +56,8 @@ NAME_CHARS: Final = 120
 """As much of an id, an origin or another name of others is shown."""
 
 
-def _attribute(value: str) -> str:
-    """A value that cannot leave its quotes: names of tools and paths are others' text."""
+def attribute(value: str) -> str:
+    """A value as it is shown in quotes, which it cannot leave: names and paths are others' text."""
     return "".join(c if c.isalnum() or c in " _-./#:," else "_" for c in value[:NAME_CHARS])
 
 
@@ -148,7 +148,7 @@ def new_tools(names: Sequence[str]) -> str:
     Args:
         names: their names; the first twenty are said.
     """
-    shown = ", ".join(_attribute(name) for name in names[:_NAMED_TOOLS])
+    shown = ", ".join(attribute(name) for name in names[:_NAMED_TOOLS])
     more = len(names) - _NAMED_TOOLS
     rest = f" and {more} more" if more > 0 else ""
     return (
@@ -166,7 +166,7 @@ def tools_found(found: Sequence[tuple[str, str]]) -> str:
     Args:
         found: names and descriptions.
     """
-    lines = [f"{_attribute(name)}: {_line(text, _DESCRIBED_CHARS)}" for name, text in found]
+    lines = [f"{attribute(name)}: {_line(text, _DESCRIBED_CHARS)}" for name, text in found]
     return "\n".join(("[You can call these tools from now on.]", *lines))
 
 
@@ -178,7 +178,7 @@ def no_tools_found(names: Sequence[str]) -> str:
     """
     if not names:
         return "[No tool was found.]"
-    shown = ", ".join(_attribute(name) for name in names[:_LISTED_TOOLS])
+    shown = ", ".join(attribute(name) for name in names[:_LISTED_TOOLS])
     more = len(names) - _LISTED_TOOLS
     rest = f" and {more} more" if more > 0 else ""
     return f"[No tool was found. Those that can be found are: {shown}{rest}.]"
@@ -287,7 +287,7 @@ def _item(item: Item) -> str:
         "date": item.date,
         "trust": item.trust,
     }
-    head = "".join(f' {name}="{_attribute(value)}"' for name, value in names.items() if value)
+    head = "".join(f' {name}="{attribute(value)}"' for name, value in names.items() if value)
     return f"<{_ITEM}{head}>\n{escape_tags(item.text)}\n</{_ITEM}>"
 
 

@@ -21,7 +21,12 @@ SEARCH: Final = "search_tools"
 LOAD_SKILL: Final = "load_skill"
 """Name of the tool that reads a skill."""
 
-OWN: Final = frozenset({"read_original", "history_search", "history_read", SEARCH, LOAD_SKILL})
+RECALL_SESSION: Final = "recall_session"
+"""Name of the tool that reads what was said in another session."""
+
+OWN: Final = frozenset(
+    {"read_original", "history_search", "history_read", SEARCH, LOAD_SKILL, RECALL_SESSION}
+)
 """Names of our own tools, which are offered from the first call on."""
 
 ToolOfServer: TypeAlias = tuple[str, str]
