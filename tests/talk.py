@@ -44,12 +44,14 @@ TOOLS = [
 
 
 class Talk:
-    def __init__(self, store, session="s1", *, policy=None, codec=None, at=1_000_000.0):
+    def __init__(
+        self, store, session="s1", *, policy=None, codec=None, at=1_000_000.0, mode="normal"
+    ):
         self.store = store
         self.codec = codec or AnthropicCodec()
         self.provider = SimulatedProvider()
         self.name = session
-        self.at = at
+        self.at, self.mode = at, mode
         self.model, self.system, self.tools = MODEL, SYSTEM, TOOLS
         self.parameters = {"max_tokens": 100}
         self.histories = {}
@@ -63,7 +65,9 @@ class Talk:
         """Go on with a session that is opened anew: all it knows is what its log holds."""
         if self.session is not None:  # the lease of a process that ended is free
             self.store.release(self.name, self.session._writer.holder)
-        self.session = Session.open(self.store, self.name, self.engine, at=self.at, made_by="talk")
+        self.session = Session.open(
+            self.store, self.name, self.engine, at=self.at, made_by="talk", mode=self.mode
+        )
 
     def call(
         self,

@@ -87,6 +87,7 @@ OWN = {
     "SessionOpened.made_by": "who wrote the log, and its version",
     "SessionOpened.policy": "name of the policy",
     "SessionOpened.renderer": "wire format of its requests",
+    "SessionOpened.mode": "the kind of run that it began as",
     "TurnEnded.rounds": "rounds that the turn took",
     "MessageLeftOut.reason": "why it may not be sent",
     "HeaderSet.model": "model id",

@@ -35,8 +35,8 @@ class Counting:
             yield logged
 
 
-def talk(store, session, *said, at=0.0, reply="A private answer."):
-    talking = Talk(store, session, at=1_767_348_000.0 + at)
+def talk(store, session, *said, at=0.0, reply="A private answer.", mode="normal"):
+    talking = Talk(store, session, at=1_767_348_000.0 + at, mode=mode)
     for one in said:
         talking.call(say=one, reply=reply)
     return talking
@@ -96,6 +96,13 @@ def test_ten_sessions_are_told_of_and_the_oldest_are_left_out_within_the_budget(
     ids = [one.id for one in section.items]
     assert ids == [f"s{number}" for number in range(12, 12 - len(ids), -1)]
     assert 1 <= len(ids) < 10
+
+
+def test_goal_runs_are_not_told_of(store):
+    talk(store, "asked", "A question.")
+    talk(store, "task", "A task.", mode="goal")
+
+    assert [one.id for one in told(session_digest(store))] == ["asked"]
 
 
 def test_a_session_that_was_deleted_is_gone_and_one_of_the_same_name_is_another(store):

@@ -38,7 +38,11 @@ def test_a_default_is_nothing_or_one_of_these_and_never_changes():
         )
         if default is not msgspec.NODEFAULT and default not in {None, (), "", 0}
     }
-    assert told == {("summary_asked", "cause", "'pressure'"), ("pinned", "holds", "True")}
+    assert told == {
+        ("session_opened", "mode", "'normal'"),
+        ("summary_asked", "cause", "'pressure'"),
+        ("pinned", "holds", "True"),
+    }
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}-{path.stem}")

@@ -393,6 +393,7 @@ def _opened(given: SessionStarted, policy: Policy, codec: Codec) -> Event:
         made_by=given.made_by,
         policy=policy.name,
         renderer=codec.renderer,
+        mode=given.mode,
     )
 
 

@@ -35,6 +35,9 @@ SCHEMA: Final = 1
 
 Ttl: TypeAlias = Literal["5m", "1h"]
 Origin: TypeAlias = Literal["caller", "model", "tool", "repair"]
+Mode: TypeAlias = Literal["normal", "goal", "private"]
+"""What kind of run a session is: `goal` works on its own at a task that it was given; `private`
+leaves nothing durable, and is told nothing of what others left."""
 Level: TypeAlias = Literal["tools", "system", "messages"]
 NudgeCause: TypeAlias = Literal["rounds", "stall", "tools"]
 HandBackCause: TypeAlias = Literal["round_cap", "stall"]
@@ -90,13 +93,15 @@ class _Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class SessionOpened(_Event, frozen=True, kw_only=True, tag="session_opened"):
     """First event of every log.
 
-    `made_by` names the writer and its version, `renderer` the wire format its requests have.
+    `made_by` names the writer and its version, `renderer` the wire format its requests have, `mode`
+    the kind of run that it began as.
     """
 
     session: str
     made_by: str
     policy: str
     renderer: str
+    mode: Mode = "normal"
 
 
 class TurnBegan(_Event, frozen=True, kw_only=True, tag="turn_began"):

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from barograph.core.events import Ttl, Usage
+from barograph.core.events import Mode, Ttl, Usage
 from barograph.core.frames import Offer
 from barograph.core.ingest import Incoming
 from barograph.core.model import Body
@@ -13,11 +13,12 @@ from barograph.core.parts import Parts
 
 
 class SessionStarted(Struct, frozen=True, kw_only=True):
-    """A new session. `made_by` names the writer and its version."""
+    """A new session. `made_by` names the writer and its version, `mode` the kind of run."""
 
     at: float
     session: str
     made_by: str
+    mode: Mode = "normal"
 
 
 class Header(Struct, frozen=True, kw_only=True):

@@ -9,9 +9,11 @@ it, so that it is sent again only when one begins or is deleted.
 """
 
 from collections.abc import Callable
+from heapq import nsmallest
 from typing import Annotated, Final
 
 from barograph.core.errors import LogError, UnknownSession
+from barograph.core.events import Mode
 from barograph.core.recalltexts import (
     NOT_ANOTHER_SESSION,
     OTHER_SESSION,
@@ -24,9 +26,12 @@ from barograph.core.texts import attribute
 from barograph.core.tooling import RECALL_SESSION
 from barograph.core.trust import Item
 from barograph.frame.sessions import Logs, Opening, Row, moment, opening_of, sayings
-from barograph.frame.source import Ask, Caller, Mode, Source, SourceTool
+from barograph.frame.source import Ask, Caller, Source, SourceTool
 
 MOST_SESSIONS: Final = 10
+
+_LOOKED_AT: Final = 200
+"""Of so many sessions it is found out how they began: there may be a crowd of goal runs."""
 
 _MODES: Final[frozenset[Mode]] = frozenset(("normal",))
 _UNREADABLE: Final = (UnknownSession, LogError)
@@ -41,8 +46,8 @@ def session_digest(
 ) -> Source:
     """A source that tells of other sessions, and the tool `recall_session` with it.
 
-    What it tells is untrusted: a first message may hold anything that was pasted into it. Runs that
-    work on their own at a task are not told.
+    What it tells is untrusted: a first message may hold anything that was pasted into it. Goal runs
+    are not told, and not told of.
 
     Args:
         logs: where the sessions are: the store of the middleware, or another one.
@@ -71,10 +76,12 @@ class _Digest:
         """An item for each session, the one that began last first."""
         known, told = self._known, dict[tuple[float, str], Opening]()
         items = list[Item]()
-        for one in sorted(self._others(ask.session), key=_age):
+        for one in nsmallest(_LOOKED_AT, self._others(ask.session), key=_age):
             opening = known.get(_age(one)) or self._opening(one.session)
-            if opening is not None and opening.said:
-                told[_age(one)] = opening
+            if opening is None or not opening.said:
+                continue
+            told[_age(one)] = opening
+            if opening.mode != "goal":
                 items.append(_item(one, opening))
             if len(items) == MOST_SESSIONS:
                 break

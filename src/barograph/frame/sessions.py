@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeGuard
 
 from msgspec import Struct
 
-from barograph.core.events import Event, MessageSeen, Replaced, ResponseCame
+from barograph.core.events import Event, MessageSeen, Mode, Replaced, ResponseCame, SessionOpened
 from barograph.core.parts import Part, Text
 from barograph.core.recalltexts import Saying
 
@@ -47,20 +47,25 @@ class Opening(Struct, frozen=True, kw_only=True):
     """How a session began.
 
     Attributes:
+        mode: the kind of run that it began as.
         said: the first words of the user; empty where there are none yet.
     """
 
+    mode: Mode
     said: str
 
 
 def opening_of(events: Iterable[tuple[int, Event]]) -> Opening:
     """How a session began. No more is read than that takes."""
+    mode: Mode = "normal"
     for _, event in islice(events, _OPENING_EVENTS):
+        if isinstance(event, SessionOpened):
+            mode = event.mode
         if _is_spoken(event) and event.role == "user":
             said = _text(event.original or event.parts)
             if said:
-                return Opening(said=said)
-    return Opening(said="")
+                return Opening(mode=mode, said=said)
+    return Opening(mode=mode, said="")
 
 
 def sayings(events: Iterable[tuple[int, Event]]) -> list[Saying]:

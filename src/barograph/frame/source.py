@@ -1,18 +1,15 @@
 """What a source of the frame is: something that is asked once a turn, within limits."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from barograph.core.canonical import clean_text
 from barograph.core.errors import UsageError
+from barograph.core.events import Mode
 from barograph.core.state import State
 from barograph.core.trust import Item, Trust
-
-Mode: TypeAlias = Literal["normal", "goal", "private"]
-"""What kind of run a session is: `goal` works on its own at a task that it was given; `private`
-leaves nothing durable, and is told nothing of what others left."""
 
 MODES: Final[frozenset[Mode]] = frozenset(("normal", "goal", "private"))
 NOT_PRIVATE: Final[frozenset[Mode]] = frozenset(("normal", "goal"))

@@ -99,7 +99,7 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         self._codec = AnthropicCodec(respell_arguments=True)
         engine = Engine(self._codec, self.policy)
         self._places = Places(
-            self.store, engine, session=session, clock=clock, summariser=summariser
+            self.store, engine, session=session, clock=clock, mode=mode, summariser=summariser
         )
         self._clock = clock
         self._warmer = Warmer(clock)

@@ -24,6 +24,7 @@ import barograph
 from barograph.core.canonical import digest
 from barograph.core.engine import Engine
 from barograph.core.errors import UsageError
+from barograph.core.events import Mode
 from barograph.core.parts import encode_parts
 from barograph.core.state import State
 from barograph.langchain.messages import read_message
@@ -53,6 +54,7 @@ class Places:
         engine: the rules they follow.
         session: id of the one session to use; None for LangGraph's `thread_id`.
         clock: seconds since the epoch.
+        mode: the kind of run that sessions begin as.
         summariser: the model that sums up; None for each agent's own.
     """
 
@@ -63,10 +65,11 @@ class Places:
         *,
         session: str | None,
         clock: Callable[[], float],
+        mode: Mode = "normal",
         summariser: Any = None,
     ) -> None:
         self._store, self._engine, self._clock = store, engine, clock
-        self._only = session
+        self._only, self._mode = session, mode
         self._summariser = summariser
         self._nameless: deque[Track] = deque(maxlen=_KEPT_OPEN)
         self._tracks: OrderedDict[tuple[str, str], Track] = OrderedDict()
@@ -204,6 +207,7 @@ class Places:
                 self._engine,
                 at=self._clock(),
                 made_by=f"barograph {barograph.__version__}",
+                mode=self._mode,
             )
         else:
             session.catch_up(at=self._clock())

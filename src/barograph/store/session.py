@@ -25,6 +25,7 @@ from barograph.core.events import (
     ArchiveMissed,
     Compacted,
     Event,
+    Mode,
     Pruned,
     Replaced,
     RequestSent,
@@ -69,18 +70,21 @@ class Session:
         session: id of the session, exactly as the store has it.
         engine: the rules it follows.
         made_by: names the writer and its version, for a log that begins.
+        mode: the kind of run that it is, for a log that begins.
 
     Attributes:
         renewals: how often this object started over from a log that it had not written itself.
         failed_archives: how often what a fold hides was not copied to where it is searched.
     """
 
-    def __init__(self, store: Store, session: str, engine: Engine, *, made_by: str) -> None:
+    def __init__(
+        self, store: Store, session: str, engine: Engine, *, made_by: str, mode: Mode = "normal"
+    ) -> None:
         self.id = session
         self.engine = engine
         self.renewals = 0
         self.failed_archives = 0
-        self._made_by = made_by
+        self._made_by, self._mode = made_by, mode
         self._store = store
         self._writer = Writer(store, session, stops=engine.policy.on_store_error == "stop")
         self._state = State()
@@ -89,7 +93,14 @@ class Session:
 
     @classmethod
     def open(
-        cls, store: Store, session: str, engine: Engine, *, at: float, made_by: str
+        cls,
+        store: Store,
+        session: str,
+        engine: Engine,
+        *,
+        at: float,
+        made_by: str,
+        mode: Mode = "normal",
     ) -> "Session":
         """Continue a session where its log ends, or begin a new one.
 
@@ -100,7 +111,7 @@ class Session:
             StoreError: the policy is to stop, and the store cannot be read or written.
             LogCorrupt: the policy is to stop, and the log does not fold.
         """
-        opened = cls(store, session, engine, made_by=made_by)
+        opened = cls(store, session, engine, made_by=made_by, mode=mode)
         goes_on = engine.policy.on_store_error == "continue"
         try:
             end = store.end(session)
@@ -392,9 +403,11 @@ class Session:
         self._writer.say_it_is_back(gap)
 
     def _opening(self, at: float) -> tuple[Event, ...]:
-        given = SessionStarted(at=at, session=self.id, made_by=self._made_by)
-        _, effects = self.engine.step(State(), given)
+        _, effects = self.engine.step(State(), self._started(at))
         return tuple(e for one in effects if isinstance(one, Append) for e in one.events)
+
+    def _started(self, at: float) -> SessionStarted:
+        return SessionStarted(at=at, session=self.id, made_by=self._made_by, mode=self._mode)
 
     def _abandon(self, error: Exception, at: float) -> None:
         """Set a damaged log aside and begin a new one; where it cannot be, go on unlogged."""
@@ -414,7 +427,7 @@ class Session:
 
     def _begin(self, at: float) -> None:
         try:
-            self.take(SessionStarted(at=at, session=self.id, made_by=self._made_by))
+            self.take(self._started(at))
         except SequenceConflict:  # another writer began it at this very moment
             self._read_all(self._store.end(self.id))
 
