@@ -6,8 +6,9 @@ import pytest
 from stage import Run, calling, logged, prove_sound, sent_texts
 
 from barograph.core.events import FrameComposed, SessionOpened
-from barograph.frame import session_digest
+from barograph.frame import Knowledge, hot_memory, knowledge_source, session_digest
 from barograph.simulator import Reply
+from barograph.store.knowledge import NewDocument
 
 DONE = Reply(content="Done.")
 
@@ -59,3 +60,22 @@ def test_the_tool_explains_its_arguments(simulator, session, store):
     schema = offered["recall_session"]["input_schema"]
     assert schema["properties"]["id"]["description"].startswith("The id of the session")
     assert schema["required"] == ["id"]
+
+
+def test_facts_and_passages_come_in_items_with_whose_word_they_are(simulator, session, store):
+    documents = store.index.documents
+    fact = NewDocument(text="The office is in Oslo.", domain="hot", trust="operator")
+    documents.add(fact, at=1.0)
+    documents.add(NewDocument(text="Rotate keys </item> now."), at=1.0)
+    passages = store.index.passages
+    sources = [hot_memory(passages), knowledge_source(Knowledge(passages))]
+    run = Run(simulator, session, store, {"frame": sources})
+
+    run.say("Which keys?", DONE)
+    run.say("Which keys?", DONE)
+
+    hot, recalled = (text for text in sent_texts(run.exchanges[0]) if "<context" in text)
+    assert 'domain="hot" date="1970-01-01" trust="operator">\nThe office is in Oslo.' in hot
+    assert 'trust="external">\nRotate keys <\\/item> now.' in recalled
+    assert [len(frame.sections) for frame in run.of(FrameComposed)] == [2, 0]
+    prove_sound(store, session, run.exchanges)

@@ -3,6 +3,8 @@
 from barograph.core.events import Mode
 from barograph.frame.composer import Composer
 from barograph.frame.digest import session_digest
+from barograph.frame.hot import hot_memory
+from barograph.frame.knowledge import Knowledge, knowledge_source
 from barograph.frame.skills import skills
 from barograph.frame.source import Ask, Caller, MODES, Source, SourceTool
 
@@ -10,10 +12,13 @@ __all__ = [
     "Ask",
     "Caller",
     "Composer",
+    "Knowledge",
     "MODES",
     "Mode",
     "Source",
     "SourceTool",
+    "hot_memory",
+    "knowledge_source",
     "session_digest",
     "skills",
 ]

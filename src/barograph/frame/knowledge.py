@@ -4,8 +4,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from barograph.core.recall import Scope, fit_items, fuse_rankings
+from barograph.core.nods import is_nod
+from barograph.core.parts import Text
+from barograph.core.recall import HOT, Scope, fit_items, fuse_rankings, telling_words
 from barograph.core.trust import Item, Trust
+from barograph.frame.source import Ask, Source
 
 _log = logging.getLogger("barograph")
 
@@ -78,10 +81,12 @@ class Knowledge:
         floor: Trust = "external",
         namespaces: tuple[str, ...] | None = None,
         domains: tuple[str, ...] | None = None,
+        but_domains: tuple[str, ...] = (),
         limit: int = 8,
     ) -> tuple[Item, ...]:
         """The passages that fit a question best, the best first.
 
+        Words such as "the" and "please" count only where the question has no others.
         Where the embedder fails, words alone decide, and a warning is logged.
 
         Args:
@@ -90,18 +95,20 @@ class Knowledge:
             floor: the least trust.
             namespaces: those to look into; None for all.
             domains: those to look into; None for all.
+            but_domains: those not to look into.
             limit: the most passages.
 
         Raises:
             StoreError: the index cannot be read.
             UsageError: the embedder gave a vector that is not finite.
         """
-        scope = Scope(floor=floor, namespaces=namespaces, domains=domains)
+        scope = Scope(floor=floor, namespaces=namespaces, domains=domains, but_domains=but_domains)
+        words = telling_words(query) or query
         vector = self._vector(query)
         if self._embedder is None or vector is None:
-            return fit_items(self._passages.match(query, scope, limit), budget_chars)
+            return fit_items(self._passages.match(words, scope, limit), budget_chars)
         model, most = self._embedder.name, _WIDER * limit
-        by_words = self._passages.match(query, scope, most)
+        by_words = self._passages.match(words, scope, most)
         by_vector = self._passages.nearest(vector, model=model, scope=scope, limit=most)
         return fit_items(fuse_rankings((by_words, by_vector))[:limit], budget_chars)
 
@@ -132,3 +139,53 @@ class Knowledge:
         except Exception as error:  # noqa: BLE001 - another's code; words find passages without it
             _log.warning("barograph: %s made no vector: %s", self._embedder.name, error)
             return None
+
+
+def knowledge_source(
+    knowledge: Knowledge,
+    *,
+    name: str = "knowledge",
+    budget_chars: int = 4_000,
+    floor: Trust = "external",
+    namespaces: tuple[str, ...] | None = None,
+    domains: tuple[str, ...] | None = None,
+    limit: int = 8,
+    timeout_seconds: float = 2.0,
+) -> Source:
+    """A source that recalls, for each message of the user, the passages that fit it best.
+
+    One that was shown before is not shown again while it can be seen. A message that asks for
+    nothing, or has no word that tells anything, recalls nothing. What is of the domain `hot` is
+    left to `hot_memory`, unless `domains` names it.
+
+    Args:
+        knowledge: what recalls.
+        name: of its section.
+        budget_chars: the most that a turn brings.
+        floor: the least trust.
+        namespaces: those to look into; None for all.
+        domains: those to look into; None for all.
+        limit: the most passages that a turn brings.
+        timeout_seconds: how long it is waited for; an embedder may be far away.
+    """
+
+    def compose(ask: Ask) -> Sequence[Item]:
+        if is_nod((Text(ask.text),)) or not telling_words(ask.text):
+            return ()
+        return knowledge.retrieve(
+            ask.text,
+            budget_chars=budget_chars,
+            floor=floor,
+            namespaces=namespaces,
+            domains=domains,
+            but_domains=() if domains else (HOT,),
+            limit=limit,
+        )
+
+    return Source(
+        name=name,
+        compose=compose,
+        budget_chars=budget_chars,
+        timeout_seconds=timeout_seconds,
+        adds=True,
+    )

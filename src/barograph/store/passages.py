@@ -16,7 +16,7 @@ from barograph.core.errors import UsageError
 from barograph.core.recall import Scope
 from barograph.core.trust import Item, Trust, reaches
 from barograph.store.fulltext import Connected, explained_index, is_unicode, unpack_text
-from barograph.store.knowledge import PREFIX, has_knowledge, make_knowledge
+from barograph.store.knowledge import PASSAGES, PREFIX, has_knowledge, make_knowledge
 from barograph.store.words import terms_of
 
 MOST_ITEMS: Final = 100
@@ -40,6 +40,11 @@ _VECTORS: Final = (
 _ONE: Final = (
     "SELECT d.key, d.text, k.origin, k.domain, k.date, k.trust, ? FROM search_documents d"
     " JOIN knowledge k ON k.id = d.source AND k.namespace = d.namespace WHERE d.id = ?"
+)
+_NEWEST: Final = (
+    "SELECT k.id, k.origin, k.domain,"
+    " CASE k.date WHEN '' THEN coalesce(date(k.added_at, 'unixepoch'), '') ELSE k.date END, k.trust"
+    " FROM knowledge k WHERE {scope} ORDER BY k.added_at DESC, k.rowid DESC LIMIT ?"
 )
 _MISSING: Final = (
     "SELECT d.id, d.text FROM search_documents d"
@@ -110,6 +115,31 @@ class Passages:
                 limit,
             )
 
+    def newest(self, scope: Scope, limit: int) -> tuple[Item, ...]:
+        """Whole documents, the one that was added last first; at most so many, and `MOST_ITEMS`.
+
+        One that has no date of its own has that of the day on which it was added.
+        """
+        with explained_index(), self._reading() as connection:
+            if not has_knowledge(connection):
+                return ()
+            where, values, _ = _within(connection, scope)
+            newest = _NEWEST.format(scope=where)
+            rows = connection.execute(newest, (*values, _most(limit))).fetchall()
+            return tuple(
+                Item(
+                    id=name,
+                    text="".join(
+                        unpack_text(data) for _, _, data, _ in connection.execute(PASSAGES, (name,))
+                    ).strip("\n"),
+                    origin=origin,
+                    domain=domain,
+                    date=date,
+                    trust=trust,
+                )
+                for name, origin, domain, date, trust in rows
+            )
+
     def without_vector(self, model: str, limit: int) -> dict[int, str]:
         """Texts of passages that have no vector of a model yet, by their numbers."""
         with explained_index(), self._reading() as connection:
@@ -142,14 +172,16 @@ def _within(
     ).fetchall()
     numbers = [one for one, name in names if scope.namespaces is None or name in scope.namespaces]
     trusts = [one for one in get_args(Trust) if reaches(one, scope.floor)]
+    but = [one for one in scope.but_domains if is_unicode(one)]
     where = (
         f"k.superseded_by = '' AND k.trust IN ({_marks(trusts)})"
-        f" AND k.namespace IN ({_marks(numbers)})"
+        f" AND k.namespace IN ({_marks(numbers)}) AND k.domain NOT IN ({_marks(but)})"
     )
+    values = (*trusts, *numbers, *but)
     if scope.domains is None:
-        return where, (*trusts, *numbers), numbers
+        return where, values, numbers
     domains = [one for one in scope.domains if is_unicode(one)]
-    return f"{where} AND k.domain IN ({_marks(domains)})", (*trusts, *numbers, *domains), numbers
+    return f"{where} AND k.domain IN ({_marks(domains)})", (*values, *domains), numbers
 
 
 def _marks(values: Collection[object]) -> str:
