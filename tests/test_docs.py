@@ -139,7 +139,7 @@ ARGUMENTS = {
     "[CALL]": "Number of a call; all calls without it.",
     "[OTHER]": "Number of a later call.",
     "PATH...": "Recordings, or folders that hold some.",
-    "FILE...": "Files, or folders that hold some.",
+    "[FILE]...": "Files, or folders that hold some.",
     "QUERY": "Any text.",
     "[ID]...": "Id of a document, or a beginning of one that fits no other.",
     "{show}": "What to do; there is one so far.",

@@ -52,6 +52,28 @@ def run_json(run):
     return invoke
 
 
+def test_a_text_goes_in_as_it_is_and_another_takes_its_place(run, run_json):
+    told = ("--domain", "hot", "--trust", "operator")
+    (fact,) = run_json("add", "--text", "The office is in Oslo.", *told)["documents"]
+    assert (fact["origin"], fact["document"]["trust"]) == ("", "operator")
+
+    again = run("add", "--text", "The office is in Bergen.", *told, "--supersedes", "2")
+    assert again.exit_code == 3, again.stderr
+    known = fact["document"]["id"]
+    again = run("add", "--text", "The office is in Bergen.", *told, "--supersedes", known[:8])
+    assert again.exit_code == 0, again.stderr
+    (entry,) = run_json("list")["documents"]
+    assert entry["domain"] == "hot"
+    assert run("search", "office").stdout.splitlines()[1].endswith("Bergen.")
+
+
+@pytest.mark.parametrize("given", [(), ("paper.txt", "--text", "x"), ("--text", "  ")])
+def test_either_files_or_a_text_that_says_something(run, given):
+    refused = run("add", *given)
+    assert refused.exit_code == 2
+    assert "Give a" in refused.stderr
+
+
 def test_a_folder_goes_in_and_its_passages_are_found(run):
     added = run("add", "docs", "--trust", "operator", "--domain", "house")
     assert added.exit_code == 0

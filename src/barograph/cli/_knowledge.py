@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from barograph.cli import _output as out
 from barograph.cli._text import count, moment, plain, some
+from barograph.core.canonical import clean_text
 from barograph.core.errors import UnknownDocument, UsageError
 from barograph.core.trust import Item, Trust
 from barograph.frame.files import list_files, read_document
@@ -54,6 +55,17 @@ def list_given(paths: Sequence[str], *, is_one: bool) -> tuple[list[Path], int]:
     return files, sum(others for _, others in listed)
 
 
+def take_text(documents: Documents, text: str, said: NewDocument, *, at: float) -> TakenIn:
+    """Add a text that stands alone.
+
+    Raises:
+        UsageError: it cannot be added.
+        StoreError: the store cannot be written.
+    """
+    new = replace(_with_whole_id(documents, said), text=clean_text(text))
+    return TakenIn(origin=new.origin, document=documents.add(new, at=at))
+
+
 def take_in(
     documents: Documents, files: Sequence[Path], said: NewDocument, *, at: float
 ) -> tuple[list[TakenIn], list[Failed]]:
@@ -63,8 +75,7 @@ def take_in(
         UsageError: the only file cannot be added.
         StoreError: the store cannot be written.
     """
-    if said.supersedes:
-        said = replace(said, supersedes=documents.find(said.supersedes).id)
+    said = _with_whole_id(documents, said)
     done, failed = [], []
     for file in files:
         origin = file.as_posix()
@@ -78,15 +89,23 @@ def take_in(
     return done, failed
 
 
+def _with_whole_id(documents: Documents, said: NewDocument) -> NewDocument:
+    """With the whole id of the document that it supersedes, if any."""
+    if not said.supersedes:
+        return said
+    return replace(said, supersedes=documents.find(said.supersedes).id)
+
+
 def print_taken(taken: Taken, trust: Trust | None) -> None:
     """Say what became of each file."""
     console = out.open_console()
     for one in taken.documents:
         added = one.document
-        out.say(console, f"{added.outcome:<9}  {added.id}  {added.trust:<8}  {one.origin}")
+        told = f"{added.outcome:<9}  {added.id}  {added.trust:<8}  {one.origin}"
+        out.say(console, told.rstrip())
         if trust is not None and added.trust != trust:
-            text = f"{one.origin} stays {added.trust}, as it was called before: trust never rises."
-            click.echo(plain(text), err=True)
+            what = f"{one.origin or 'The text'} stays {added.trust}, as it was called before"
+            click.echo(plain(f"{what}: trust never rises."), err=True)
     for lost in taken.failed:
         click.secho(plain(f"Left out: {lost.what} {lost.next_step}"), fg="red", err=True)
     if taken.others:

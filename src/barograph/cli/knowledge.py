@@ -43,9 +43,14 @@ def command() -> None:
         ("barograph knowledge add docs/ --trust operator", "all below a folder, as your own word"),
         ("barograph knowledge add paper.pdf --domain law --date 2026-01-31", "a file of others"),
         ("barograph knowledge add v2.md --supersedes 3f9a1c", "in the place of another document"),
+        (
+            'barograph knowledge add --text "The office is in Oslo." --domain hot --trust operator',
+            "a fact of yours, for hot memory",
+        ),
     ),
 )
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True)
+@click.argument("paths", metavar="[FILE]...", nargs=-1)
+@click.option("--text", metavar="TEXT", help="A text itself, instead of files.")
 @click.option(
     "--namespace", default="default", show_default=True, metavar="NAME", help="What it belongs to."
 )
@@ -63,6 +68,7 @@ def add(
     paths: tuple[str, ...],
     store_path: Path | None,
     *,
+    text: str | None,
     namespace: str,
     domain: str,
     trust: Any,
@@ -70,7 +76,7 @@ def add(
     supersedes: str,
     as_json: bool,
 ) -> None:
-    """Take files in, or all text, Markdown, HTML and PDF below a folder.
+    """Take files in, or all text, Markdown, HTML and PDF below a folder; or a text as it is given.
 
     The path as it is given names where a text is from: another text of the same path is a new
     version, and takes the place of the one before. Nothing is fetched from a network. Exit code 1:
@@ -80,16 +86,23 @@ def add(
 
     from barograph.cli import _output as out
     from barograph.cli._errors import FOUND
-    from barograph.cli._knowledge import Taken, list_given, print_taken, take_in
+    from barograph.cli._knowledge import Taken, list_given, print_taken, take_in, take_text
     from barograph.cli._store import open_to_write
+    from barograph.core.errors import UsageError
     from barograph.store.knowledge import NewDocument
 
+    if bool(paths) == (text is not None):
+        what, next_step = "Either files are taken in, or a text.", "Give a FILE, or --text."
+        raise UsageError(what, next_step=next_step)
     said = NewDocument(
         text="", namespace=namespace, domain=domain, trust=trust, date=date, supersedes=supersedes
     )
-    files, others = list_given(paths, is_one=bool(supersedes))
+    files, others = list_given(paths, is_one=bool(supersedes and paths))
     with open_to_write(store_path) as store:
-        documents, failed = take_in(store.index.documents, files, said, at=time.time())
+        kept, at = store.index.documents, time.time()
+        documents, failed = take_in(kept, files, said, at=at)
+        if text is not None:
+            documents.append(take_text(kept, text, said, at=at))
     taken = Taken(documents=documents, failed=failed, others=others)
     if as_json:
         out.print_json("barograph.knowledge.add/1", msgspec.structs.asdict(taken))

@@ -22,12 +22,13 @@ _FILLERS: Final = frozenset({
     "be", "because", "been", "before", "being", "but", "by", "can", "can't", "could", "did", "do",
     "does", "doesn't", "doing", "don't", "each", "for", "from", "get", "had", "has", "have", "he",
     "hello", "her", "here", "hi", "him", "his", "how", "i", "i'd", "i'll", "i'm", "i've", "if",
-    "in", "into", "is", "isn't", "it", "it's", "its", "just", "know", "let", "let's", "like", "me", "more",
-    "most", "much", "my", "no", "not", "now", "of", "off", "ok", "okay", "on", "once", "only", "or",
-    "other", "our", "out", "over", "please", "she", "should", "so", "some", "such", "than", "thank",
-    "thanks", "that", "that's", "the", "their", "them", "then", "there", "these", "they", "this",
-    "those", "to", "too", "up", "us", "very", "want", "was", "we", "were", "what", "what's", "when",
-    "where", "which", "while", "who", "why", "will", "with", "would", "yes", "you", "your",
+    "in", "into", "is", "isn't", "it", "it's", "its", "just", "know", "let", "let's", "like", "me",
+    "more", "most", "much", "my", "no", "not", "now", "of", "off", "ok", "okay", "on", "once",
+    "only", "or", "other", "our", "out", "over", "please", "she", "should", "so", "some", "such",
+    "than", "thank", "thanks", "that", "that's", "the", "their", "them", "then", "there", "these",
+    "they", "this", "those", "to", "too", "up", "us", "very", "want", "was", "we", "were", "what",
+    "what's", "when", "where", "which", "while", "who", "why", "will", "with", "would", "yes",
+    "you", "your",
 })
 # fmt: on
 _EDGES: Final = re.compile(r"^[\W_]+|[\W_]+$")
