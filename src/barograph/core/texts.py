@@ -219,11 +219,6 @@ _CONTEXT: Final = "context"
 _ITEM: Final = "item"
 
 
-def shown_name(source: str) -> str:
-    """The name of a source as its section shows it, without what could leave the quotes."""
-    return _attribute(source)
-
-
 def section(
     source: str, *, turn: int, text: str, items: Iterable[Item], is_change: bool = False
 ) -> str:
@@ -270,7 +265,7 @@ def cut_to_budget(text: str, budget_chars: int) -> str:
 
 
 def _enveloped(source: str, turn: int, lines: Iterable[str]) -> str:
-    head = f'<{_CONTEXT} from="{shown_name(source)}" turn="{turn}">'
+    head = f'<{_CONTEXT} from="{attribute(source)}" turn="{turn}">'
     return "\n".join([head, *lines, f"</{_CONTEXT}>"])
 
 

@@ -17,7 +17,7 @@ from barograph.core.canonical import clean_text
 from barograph.core.errors import UsageError
 from barograph.core.events import FrameMissed
 from barograph.core.frames import Offer, Offered
-from barograph.core.texts import NAME_CHARS, cut_to_budget, item_chars, shown_name
+from barograph.core.texts import NAME_CHARS, attribute, cut_to_budget, item_chars
 from barograph.core.trust import Item, Trust
 from barograph.frame.source import Ask, Given, Source
 
@@ -37,8 +37,8 @@ class Composer:
     """
 
     def __init__(self, sources: Sequence[Source]) -> None:
-        shown = Counter(shown_name(one.name) for one in sources)
-        alike = [one.name for one in sources if shown[shown_name(one.name)] > 1]
+        shown = Counter(attribute(one.name) for one in sources)
+        alike = [one.name for one in sources if shown[attribute(one.name)] > 1]
         if alike:
             raise UsageError(
                 "Sources of the frame have one name, as the model sees it: "
