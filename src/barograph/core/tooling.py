@@ -24,8 +24,21 @@ LOAD_SKILL: Final = "load_skill"
 RECALL_SESSION: Final = "recall_session"
 """Name of the tool that reads what was said in another session."""
 
+UPDATE_WORKING: Final = "update_working_state"
+READ_WORKING: Final = "read_working_state"
+"""Names of the tools that change and read a working state."""
+
 OWN: Final = frozenset(
-    {"read_original", "history_search", "history_read", SEARCH, LOAD_SKILL, RECALL_SESSION}
+    {
+        "read_original",
+        "history_search",
+        "history_read",
+        SEARCH,
+        LOAD_SKILL,
+        RECALL_SESSION,
+        UPDATE_WORKING,
+        READ_WORKING,
+    }
 )
 """Names of our own tools, which are offered from the first call on."""
 

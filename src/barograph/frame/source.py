@@ -64,7 +64,8 @@ class SourceTool(Struct, frozen=True, kw_only=True):
         name: by which a model calls it.
         run: does it, and answers in words. Its first parameter is a `Caller`; the others, with
             their annotations and defaults, and its docstring are what the model is told. A
-            `BarographError` is an answer, in its words. It may run in any thread.
+            `BarographError` is an answer, in its words. It may run in any thread, those of one
+            agent path one after another: what one keeps, the next one finds.
     """
 
     name: str

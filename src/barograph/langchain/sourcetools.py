@@ -36,7 +36,9 @@ def _body(source: str, run: Callable[..., str]) -> Callable[..., str]:
         if asking is None:
             return SOURCE_TOOL_OUTSIDE
         try:
-            return run(_caller(source, asking), **arguments)
+            # A round asks for several at once: each is to see what the one before has kept.
+            with asking.track.keeping:
+                return run(_caller(source, asking), **arguments)
         except BarographError as error:
             return str(error)
 

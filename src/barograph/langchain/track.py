@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from inspect import signature
 from operator import attrgetter
+from threading import RLock
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -102,7 +103,8 @@ class Track:
 
     `is_vetted` says that its callers were looked at for second owners, `is_mismatch_told` that a
     request which was not the surface was spoken of, `is_fixed_told` that tools and system fill the
-    window by themselves was, `is_taken` that a call of it is under way here.
+    window by themselves was, `is_taken` that a call of it is under way here. `keeping` is held
+    while a tool of a source of the frame runs.
     """
 
     def __init__(
@@ -115,6 +117,7 @@ class Track:
         self.is_mismatch_told = False
         self.is_fixed_told = False
         self.is_taken = False
+        self.keeping = RLock()
         self._tool_order = tool_order
         self._given: list[BaseMessage] = []
         self._contents: list[Any] = []
