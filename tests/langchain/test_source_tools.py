@@ -1,6 +1,7 @@
 """Sources that bring tools: what a tool keeps is in the log, and the next turn is told of it."""
 
 import json
+import time
 
 import pytest
 from stage import Run, ask, calling, config, prove_sound, sent_texts
@@ -23,12 +24,20 @@ def _jot(caller, what: str, times: int = 1) -> str:
     return f"Written down by {caller.path}."
 
 
+def _count(caller) -> str:
+    """Count one more."""
+    counted = int(caller.state.path(caller.path).kept.of("pad").get("count", "0")) + 1
+    time.sleep(0.05)
+    caller.keep({"count": str(counted)})
+    return f"That makes {counted}."
+
+
 def _pad(**more):
     return Source(
         name="pad",
         compose=lambda ask: ask.kept("pad").get("note"),
         trust="operator",
-        tools=(SourceTool(name="jot", run=_jot),),
+        tools=(SourceTool(name="jot", run=_jot), SourceTool(name="count", run=_count)),
         **more,
     )
 
@@ -87,6 +96,13 @@ def test_what_was_kept_in_a_turn_that_is_taken_back_is_not_kept(run, simulator, 
 
     assert "High tide" not in _last_request(pad)
     prove_sound(store, session, pad.exchanges)
+
+
+def test_of_calls_that_a_round_asks_for_at_once_each_finds_what_the_one_before_kept(run):
+    pad = run()
+    pad.say("Count.", calling(*((f"c{n}", "count", {}) for n in range(4))), DONE)
+
+    assert [event.text for event in pad.of(SourceKept)] == ["1", "2", "3", "4"]
 
 
 def test_an_error_of_the_tool_is_its_answer(run):

@@ -1,4 +1,4 @@
-"""Agents that note what they work at: told once, told again when it changed, and never lost."""
+"""Agents that say what they work at: told once, told again when it changed, and never lost."""
 
 import json
 
@@ -61,20 +61,20 @@ def run(simulator, session, store):
     return make
 
 
-def noting(number, **given):
+def setting(number, **given):
     return calling((f"n{number}", "update_working_state", given))
 
 
 def test_it_is_told_once_and_again_when_it_changed_and_taken_back(run, store, session):
     agent = run()
-    agent.say("one", noting(1, goal="Ship it.", add_tasks=["Write", "Test"]), DONE)
+    agent.say("one", setting(1, goal="Ship it.", add_tasks=["Write", "Test"]), DONE)
     agent.say("two", DONE)
     [first] = agent.sections()
     agent.say("three", DONE)
-    agent.say("four", noting(2, plan="Test first.", finish_tasks=["t1"]), DONE)
+    agent.say("four", setting(2, plan="Test first.", finish_tasks=["t1"]), DONE)
     agent.say("five", DONE)
     _, second = agent.sections()
-    agent.say("six", noting(3, goal="", plan="", finish_tasks=["t2"]), DONE)
+    agent.say("six", setting(3, goal="", plan="", finish_tasks=["t2"]), DONE)
     agent.say("seven", DONE)
 
     assert agent.changes() == [[], ["new"], [], [], ["changed"], [], ["removed"]]
@@ -89,10 +89,10 @@ def test_it_is_told_once_and_again_when_it_changed_and_taken_back(run, store, se
 
 def test_in_mid_turn_the_tools_say_what_holds_and_the_frame_does_not_move(run, store, session):
     agent = run()
-    agent.say("one", noting(1, goal="Ship it."), DONE)
+    agent.say("one", setting(1, goal="Ship it."), DONE)
     agent.say(
         "two",
-        noting(2, goal="Stop it."),
+        setting(2, goal="Stop it."),
         calling(("r", "read_working_state", {})),
         DONE,
     )
@@ -105,7 +105,7 @@ def test_in_mid_turn_the_tools_say_what_holds_and_the_frame_does_not_move(run, s
 
 def test_what_is_refused_is_said_and_nothing_of_it_is_kept(run):
     agent = run()
-    agent.say("one", noting(1, goal="Ship it.", plan="x" * 1_501, add_tasks=["Write"]), DONE)
+    agent.say("one", setting(1, goal="Ship it.", plan="x" * 1_501, add_tasks=["Write"]), DONE)
 
     assert agent.of(SourceKept) == []
     assert "1,501 characters, at most 1,500" in agent.answers()[-1]
@@ -127,7 +127,7 @@ def test_two_changes_that_a_round_asks_for_at_once_are_both_made(run):
 def test_after_a_compaction_it_is_to_be_seen_again(run, store, session):
     policy = Policy(name="bound-once", window_tokens=12_000, summary="digest")
     agent = run(policy=policy, tools=(long,))
-    agent.say("begin", noting(0, goal="Ship it."), DONE)
+    agent.say("begin", setting(0, goal="Ship it."), DONE)
     for turn in range(6):
         reads = (calling((f"{turn}-{i}", "long", {"path": f"{turn}-{i}"})) for i in range(3))
         agent.say(f"ask {turn}", *reads, DONE)
@@ -142,9 +142,9 @@ def test_after_a_compaction_it_is_to_be_seen_again(run, store, session):
 
 def test_another_process_goes_on_with_it(run, store, session):
     agent = run()
-    agent.say("one", noting(1, goal="Ship it.", add_tasks=["Write"]), DONE)
+    agent.say("one", setting(1, goal="Ship it.", add_tasks=["Write"]), DONE)
     agent.restart()
-    agent.say("two", noting(2, add_tasks=["Test"]), DONE)
+    agent.say("two", setting(2, add_tasks=["Test"]), DONE)
     agent.restart()
     agent.say("three", DONE)
 
@@ -153,13 +153,13 @@ def test_another_process_goes_on_with_it(run, store, session):
     prove(store, session, agent.exchanges)
 
 
-def test_history_that_is_taken_back_takes_its_notes_along(run, simulator, store, session):
+def test_history_that_is_taken_back_takes_along_what_was_set_in_it(run, simulator, store, session):
     agent = run()
-    agent.say("one", noting(1, goal="Ship it.", add_tasks=["Write"]), DONE)
+    agent.say("one", setting(1, goal="Ship it.", add_tasks=["Write"]), DONE)
     agent.say("two", DONE)
     before = agent.agent.get_state(config(session)).config
-    agent.say("three", noting(2, goal="Stop it.", finish_tasks=["t1"]), DONE)
-    simulator.play(session, [noting(3, add_tasks=["Test"]), DONE])
+    agent.say("three", setting(2, goal="Stop it.", finish_tasks=["t1"]), DONE)
+    simulator.play(session, [setting(3, add_tasks=["Test"]), DONE])
     agent.agent.invoke(ask("another three"), before)
 
     assert "> Ship it." in agent.answers()[-1]
@@ -184,8 +184,8 @@ def test_a_subagent_has_a_state_of_its_own(simulator, store, session):
 
     main = Working(simulator, session, store, {"frame": frame}, tools=[research])
     reads = calling(("r", "read_working_state", {}))
-    simulator.play(f"{session}-child", [noting(1, goal="Find it."), reads, DONE])
-    main.say("go", noting(2, plan="Ask."), calling(("r", "research", {"topic": "it"})), DONE)
+    simulator.play(f"{session}-child", [setting(1, goal="Find it."), reads, DONE])
+    main.say("go", setting(2, plan="Ask."), calling(("r", "research", {"topic": "it"})), DONE)
     main.say("on", DONE)
 
     kept = {(event.path, event.key, event.text) for event in main.of(SourceKept)}
@@ -200,7 +200,7 @@ def test_a_subagent_has_a_state_of_its_own(simulator, store, session):
 
 def test_a_goal_from_outside_holds_from_the_first_turn_and_is_not_the_models_to_change(run):
     agent = run(goal="Ship it.", ours={"mode": "goal"})
-    agent.say("one", noting(1, goal="Stop it.", plan="Stop."), DONE)
+    agent.say("one", setting(1, goal="Stop it.", plan="Stop."), DONE)
     agent.restart()
     agent.ours["frame"] = [working_state(goal="Ship it twice.")]
     agent.restart()
@@ -217,7 +217,7 @@ def test_a_private_session_has_it_too(simulator, session):
     agent = create_agent(
         model_at(simulator.url, session), [look], system_prompt=SYSTEM, middleware=[barograph]
     )
-    simulator.play(session, [noting(1, goal="Ship it."), DONE, DONE])
+    simulator.play(session, [setting(1, goal="Ship it."), DONE, DONE])
     said = agent.invoke(ask("one"), config(session))["messages"]
     agent.invoke({"messages": [*said, *ask("two")["messages"]]}, config(session))
 

@@ -1,9 +1,8 @@
 """What a model is told of its working state, in the frame and by the tools that change it.
 
-What it noted may come from anybody whose text it read before. So each line of a note stands behind
-a mark of its own, and nothing in it can pass for a heading, an envelope or a marker of ours. That
-it is a note, and whose, is always said: whoever runs the agent speaks in the goal alone that they
-gave.
+What it set may come from anybody whose text it read before. So each line of that stands behind a
+mark of its own, and nothing in it can pass for a heading, an envelope or a marker of ours. Whose
+words they are is always said: whoever runs the agent speaks in the goal alone that they gave.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +24,7 @@ _TASKS: Final = "Open tasks, in your own words:"
 
 
 def working_section(goal: str, plan: str, tasks: Mapping[str, str], *, is_given: bool) -> str:
-    """What the frame says of a working state; empty where nothing is noted.
+    """What the frame says of a working state; empty where nothing is set.
 
     Args:
         goal: what the agent is to reach; may have several lines, as the plan may.
@@ -33,15 +32,15 @@ def working_section(goal: str, plan: str, tasks: Mapping[str, str], *, is_given:
         tasks: what is still to do, by short ids; one line each.
         is_given: whether the goal is from whoever runs the agent.
     """
-    said = _notes(goal, plan, tasks, is_given=is_given)
+    said = _said(goal, plan, tasks, is_given=is_given)
     return "\n".join((_HEAD, *said)) if said else ""
 
 
 def working_now(goal: str, plan: str, tasks: Mapping[str, str], *, is_given: bool) -> str:
     """The answer to one who asks what holds."""
-    said = _notes(goal, plan, tasks, is_given=is_given)
+    said = _said(goal, plan, tasks, is_given=is_given)
     if not said:
-        return "[Nothing is noted: no goal, no plan and no open task.]"
+        return "[Nothing is set: no goal, no plan and no open task.]"
     return "\n".join(("[This holds now:]", *said))
 
 
@@ -109,7 +108,7 @@ GOAL_IS_GIVEN: Final = (
 )
 
 
-def _notes(goal: str, plan: str, tasks: Mapping[str, str], *, is_given: bool) -> list[str]:
+def _said(goal: str, plan: str, tasks: Mapping[str, str], *, is_given: bool) -> list[str]:
     lines: list[str] = []
     if goal:
         lines += [_GIVEN if is_given else _GOAL, *_quoted(goal.split("\n"))]

@@ -6,15 +6,15 @@ from barograph.frame.digest import session_digest
 from barograph.frame.hot import hot_memory
 from barograph.frame.knowledge import Knowledge, knowledge_source
 from barograph.frame.skills import skills
-from barograph.frame.source import Ask, Caller, MODES, Source, SourceTool
+from barograph.frame.source import MODES, Ask, Caller, Source, SourceTool
 from barograph.frame.working import working_state
 
 __all__ = [
+    "MODES",
     "Ask",
     "Caller",
     "Composer",
     "Knowledge",
-    "MODES",
     "Mode",
     "Source",
     "SourceTool",

@@ -1,15 +1,15 @@
 """Working state: the goal, the plan and the open tasks of an agent, which outlive every fold.
 
-**What it does.** The model notes them with a tool, and each turn begins with what is in force. The
-notes are in the log, for each agent path, so the next process goes on with them, and history that
-is taken back takes its notes along. A frame is frozen while its turn lasts, so another tool reads
-what holds by now.
+**What it does.** The model sets them with a tool, and each turn begins with what is in force. They
+are in the log, for each agent path, so the next process goes on with them, and history that is
+taken back takes along what was set in it. A frame is frozen while its turn lasts, so another tool
+reads what holds by now.
 
-**What always holds.** A change is made as a whole or not at all, and its answer says which. No note
-is cut when it is made. What is read from a log is shown as far as it is legal, whatever it holds:
-what is too long is cut with words that say so, what is no note is left out.
+**What always holds.** A change is made as a whole or not at all, and its answer says which. Nothing
+is cut when it is set. What is read from a log is shown as far as it is legal, whatever it holds:
+what is too long is cut with words that say so, what is none of it is left out.
 
-**Out of scope.** How the notes are kept (`core.kept`) and what is said of them (`workingtexts`).
+**Out of scope.** How it is kept (`core.kept`) and what is said of it (`workingtexts`).
 """
 
 import re
@@ -51,10 +51,10 @@ _LAST: Final = "last task"
 _TASK: Final = re.compile(r"t([1-9][0-9]{0,8})")
 
 _BUDGET_CHARS: Final = 20_000
-"""More than all notes at their caps, with what is said around them: the composer cuts nothing."""
+"""More than all of it at its caps, with what is said around it: the composer cuts nothing."""
 
 
-class Notes(Struct, frozen=True, kw_only=True):
+class Working(Struct, frozen=True, kw_only=True):
     """What is in force for an agent, each of it within its cap.
 
     Attributes:
@@ -110,15 +110,15 @@ def working_state(*, goal: str = "") -> Source:
     )
 
 
-def read_notes(kept: Mapping[str, str]) -> Notes:
-    """What is legal of notes that were kept, whoever kept them."""
+def read_working(kept: Mapping[str, str]) -> Working:
+    """What is legal of what was kept, whoever kept it."""
     found = sorted(
         (int(match[1]), text)
         for match, text in ((_TASK.fullmatch(key), _one_line(text)) for key, text in kept.items())
         if match and text
     )
     last = _TASK.fullmatch(kept.get(_LAST, ""))
-    return Notes(
+    return Working(
         goal=cut_to_budget(_lines(kept.get(_GOAL, "")), GOAL_CHARS),
         plan=cut_to_budget(_lines(kept.get(_PLAN, "")), PLAN_CHARS),
         tasks={f"t{number}": _cut_task(text) for number, text in found[:MOST_TASKS]},
@@ -128,16 +128,16 @@ def read_notes(kept: Mapping[str, str]) -> Notes:
 
 
 def plan_change(
-    notes: Notes,
+    working: Working,
     *,
     goal: str | None = None,
     plan: str | None = None,
     add_tasks: Sequence[str] = (),
     finish_tasks: Sequence[str] = (),
 ) -> Change:
-    """What becomes of notes by what a model asks for; None leaves a goal or a plan as it is."""
-    said = _plan_texts(notes, goal, plan)
-    tasks = _plan_tasks(notes, add_tasks, tuple(dict.fromkeys(map(str.strip, finish_tasks))))
+    """What a wish of a model changes; None leaves a goal or a plan as it is."""
+    said = _plan_texts(working, goal, plan)
+    tasks = _plan_tasks(working, add_tasks, tuple(dict.fromkeys(map(str.strip, finish_tasks))))
     return Change(
         {**said.texts, **tasks.texts},
         (*said.done, *tasks.done),
@@ -145,35 +145,35 @@ def plan_change(
     )
 
 
-def _plan_texts(notes: Notes, goal: str | None, plan: str | None) -> Change:
+def _plan_texts(working: Working, goal: str | None, plan: str | None) -> Change:
     texts, refused = dict[str, str](), list[str]()
     for key, given, was, most_chars in (
-        (_GOAL, goal, notes.goal, GOAL_CHARS),
-        (_PLAN, plan, notes.plan, PLAN_CHARS),
+        (_GOAL, goal, working.goal, GOAL_CHARS),
+        (_PLAN, plan, working.plan, PLAN_CHARS),
     ):
         text = was if given is None else _lines(given)
         if text == was:
             continue
         texts[key] = text
-        if key == _GOAL and notes.is_given:
+        if key == _GOAL and working.is_given:
             refused.append(GOAL_IS_GIVEN)
         elif len(text) > most_chars:
             refused.append(too_long(f"The {key}", len(text), most_chars))
     return Change(texts, [set_or_cleared(key, text) for key, text in texts.items()], refused)
 
 
-def _plan_tasks(notes: Notes, new: Sequence[str], finished: Sequence[str]) -> Change:
-    added = {f"t{notes.last + place}": _one_line(text) for place, text in enumerate(new, 1)}
-    unknown = [name for name in finished if name not in notes.tasks]
-    count = len(notes.tasks) + notes.unseen - len(finished) + len(unknown) + len(added)
-    refused = [tasks_unknown(unknown, tuple(notes.tasks))] if unknown else []
+def _plan_tasks(working: Working, new: Sequence[str], finished: Sequence[str]) -> Change:
+    added = {f"t{working.last + place}": _one_line(text) for place, text in enumerate(new, 1)}
+    unknown = [name for name in finished if name not in working.tasks]
+    count = len(working.tasks) + working.unseen - len(finished) + len(unknown) + len(added)
+    refused = [tasks_unknown(unknown, tuple(working.tasks))] if unknown else []
     if added and count > MOST_TASKS:
         refused.append(too_many(count, MOST_TASKS))
     else:
         refused += _flaws(tuple(added.values()))
     done = [tasks_finished(finished)] if finished else []
     done += [tasks_added(tuple(added))] if added else []
-    last = {_LAST: f"t{notes.last + len(added)}"} if added else {}
+    last = {_LAST: f"t{working.last + len(added)}"} if added else {}
     return Change({**dict.fromkeys(finished, ""), **added, **last}, done, refused)
 
 
@@ -189,7 +189,7 @@ def _flaws(tasks: Sequence[str]) -> list[str]:
 
 
 class _Desk:
-    """Where agents keep their notes, and read them."""
+    """Where agents set what they work at, and read it."""
 
     def __init__(self, goal: str) -> None:
         self._given = _lines(goal)
@@ -201,8 +201,8 @@ class _Desk:
 
     def section(self, ask: Ask) -> str:
         """What a turn begins with."""
-        notes = self._in_force(ask.path, ask.kept(_SOURCE))
-        return working_section(notes.goal, notes.plan, notes.tasks, is_given=notes.is_given)
+        working = self._in_force(ask.path, ask.kept(_SOURCE))
+        return working_section(working.goal, working.plan, working.tasks, is_given=working.is_given)
 
     def update(
         self,
@@ -223,39 +223,39 @@ class _Desk:
             Sequence[str], "Ids, such as t1, of tasks that are done or not wanted any more."
         ] = (),
     ) -> str:
-        """Note your goal, your plan and your open tasks, which stay in your sight.
+        """Set your goal, your plan and your open tasks, which stay in your sight.
 
-        What you leave out stays as it is. Every turn begins with what is noted then.
+        What you leave out stays as it is. Every turn begins with what is set then.
         """
         kept = _kept_for(caller)
-        notes = self._in_force(caller.path, kept)
+        working = self._in_force(caller.path, kept)
         change = plan_change(
-            notes, goal=goal, plan=plan, add_tasks=add_tasks, finish_tasks=finish_tasks
+            working, goal=goal, plan=plan, add_tasks=add_tasks, finish_tasks=finish_tasks
         )
         if change.refused:
-            return working_refused(change.refused, _now(notes))
+            return working_refused(change.refused, _now(working))
         if change.texts:
             caller.keep(change.texts)
         left = self._in_force(caller.path, {**kept, **change.texts})
         return working_changed(change.done, _now(left))
 
     def read(self, caller: Caller) -> str:
-        """Read the goal, the plan and the open tasks that are noted now."""
+        """Read the goal, the plan and the open tasks as they are now."""
         return _now(self._in_force(caller.path, _kept_for(caller)))
 
-    def _in_force(self, path: str, kept: Mapping[str, str]) -> Notes:
-        notes = read_notes(kept)
+    def _in_force(self, path: str, kept: Mapping[str, str]) -> Working:
+        working = read_working(kept)
         if self._given and "/" not in path:
-            return replace(notes, goal=self._given, is_given=True)
-        return notes
+            return replace(working, goal=self._given, is_given=True)
+        return working
 
 
 def _kept_for(caller: Caller) -> Mapping[str, str]:
     return caller.state.path(caller.path).kept.of(_SOURCE)
 
 
-def _now(notes: Notes) -> str:
-    return working_now(notes.goal, notes.plan, notes.tasks, is_given=notes.is_given)
+def _now(working: Working) -> str:
+    return working_now(working.goal, working.plan, working.tasks, is_given=working.is_given)
 
 
 def _lines(text: str) -> str:
