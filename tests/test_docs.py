@@ -145,6 +145,7 @@ ARGUMENTS = {
     "{show}": "What to do; there is one so far.",
     "[SCENARIO]": "A TOML or JSON file; without it, every request gets the same text.",
     "TURN": "The number of a turn of the agent path, or `latest`.",
+    "MODULE:AGENT": "What holds an agent, or a function without arguments that makes one.",
 }
 
 

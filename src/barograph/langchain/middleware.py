@@ -26,6 +26,7 @@ from barograph.langchain.deferred import SEARCH_TOOLS
 from barograph.langchain.fanout import Departure
 from barograph.langchain.owners import check_callers, check_stack
 from barograph.langchain.places import Places
+from barograph.langchain.rehearsal import is_rehearsing
 from barograph.langchain.sourcetools import tools_of
 from barograph.langchain.tools import RECALL
 from barograph.langchain.track import Reading, Track
@@ -84,6 +85,8 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
                 f"{type(summariser).__name__} cannot be the summariser.",
                 next_step="Give a ChatAnthropic, or none: then the agent's own model sums up.",
             )
+        if is_rehearsing():
+            store = MemoryStore()
         if store is None or policy is None:
             settings = current_settings()
             policy = policy or settings.policy
@@ -103,7 +106,7 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
         )
         self._clock = clock
         self._warmer = Warmer(clock)
-        self._composer = Composer(frame)
+        self._composer = Composer(() if is_rehearsing() else frame)
         # apart: a source that hangs in a preview must not be left out of a turn
         self._previewer = Composer(frame)
         self._source_tools = tools_of(one for one in frame if mode in one.modes)

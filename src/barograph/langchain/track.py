@@ -43,6 +43,7 @@ from barograph.langchain.messages import (
     write_message,
     write_system,
 )
+from barograph.langchain.prefixwatch import PrefixWatch
 from barograph.store.session import Session
 
 _PROVIDER: Final = "api.anthropic.com"
@@ -130,6 +131,7 @@ class Track:
         self._read: tuple[Any, Header, int] | None = None
         self._deferred: Sequence[ToolCard] | None = None
         self._renewals = session.renewals
+        self._prefix = PrefixWatch(session.id, path)
 
     def continues(self, messages: Sequence[BaseMessage]) -> bool:
         """Whether this history begins as the one before did, whatever the ids of its messages."""
@@ -209,6 +211,7 @@ class Track:
         wanted = reading.wanted if offer is None else replace(reading.wanted, frame=offer)
         messages: list[BaseMessage] = request.messages
         send, was_rewritten = self.session.want(wanted)
+        self._prefix.look(wanted.header)
         new = messages[known:]
         self._given[known:], self._contents[known:] = new, map(_content_of, new)
         self._seen = send.seen

@@ -1,0 +1,1 @@
+"""Agents to lint: one that keeps its prefix, and one for each way not to."""
