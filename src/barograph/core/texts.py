@@ -259,9 +259,9 @@ def cut_to_budget(text: str, budget_chars: int) -> str:
     if len(text) <= budget_chars:
         return text
     note = f"\n[Cut here: {len(text):,} characters, the budget is {budget_chars:,}.]"
-    return (
-        text[: budget_chars - len(note)] + note if len(note) < budget_chars else text[:budget_chars]
-    )
+    if len(note) >= budget_chars:
+        return text[:budget_chars]
+    return text[: budget_chars - len(note)].rstrip() + note
 
 
 def _enveloped(source: str, turn: int, lines: Iterable[str]) -> str:
