@@ -486,3 +486,14 @@ def test_a_section_that_would_come_back_at_once_is_no_reason_to_compact(run, sto
 
     assert agent.of(Compacted) == []
     prove_sound(store, session, agent.exchanges)
+
+
+def test_an_agent_that_no_source_tells_anything_has_no_frames_in_its_log(run, session, store):
+    agent = run(Told("goal"))
+    agent.say("first")
+    assert agent.frames == []
+
+    agent.restart()
+    agent.say("second")
+    assert agent.frames == []
+    prove(store, session, agent.exchanges)

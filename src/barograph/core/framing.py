@@ -52,7 +52,10 @@ def compose(work: Work, given: CallWanted) -> None:
         return
     if offer is None:
         return
-    work.log(_frame(path.frames, offer, at=given.at, path=given.path, turn=path.turn))
+    frame = _frame(path.frames, offer, at=given.at, path=given.path, turn=path.turn)
+    # a path that no source has ever had anything for has no frames
+    if frame.sections or frame.missed or path.frames.composed:
+        work.log(frame)
 
 
 def supposed(codec: Codec, state: State, *, text: str, at: float, path: str) -> State:
