@@ -436,3 +436,34 @@ def test_no_thread_begins_where_it_is_off(simulator, session, store, clock, monk
     stage.say("Hello.")
     assert threads() == []
     stage.ours.close()
+
+
+class Unstartable(threading.Thread):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+
+def test_a_turn_goes_on_where_no_thread_can_be_started(place, clock, monkeypatch, caplog):
+    monkeypatch.setattr(warmer, "Thread", Unstartable)
+    stage = Stage(*place, clock)
+    assert stage.say("Hello.")["messages"][-1].text == "Done."
+    assert stage.ours._warmer.refresh_due() is None
+    stage.ours.close()
+    assert "nothing is kept warm: can't start new thread" in caplog.text
+
+
+def test_what_goes_wrong_with_one_session_ends_its_pause_alone(stage, monkeypatch, caplog):
+    stage.say("Hello.")
+    stage.session += "-other"
+    stage.say("Hello.")
+
+    def broken(one, path):
+        if one.id.endswith("-other"):
+            raise ZeroDivisionError(path)
+        return whole(one, path)
+
+    whole = Session.next_refresh
+    monkeypatch.setattr(Session, "next_refresh", broken)
+    assert stage.wait(FOUR_MINUTES) is not None
+    (line,) = caplog.messages
+    assert f"main of session {stage.session} is not kept warm any more" in line

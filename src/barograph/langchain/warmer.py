@@ -89,27 +89,15 @@ class Warmer:
                 return
             self._pauses[pause.key] = pause
             if self._thread is None:
-                self._thread = Thread(target=self._run, name="barograph-keep-warm", daemon=True)
-                self._thread.start()
+                self._begin()
             self._changed.notify()
 
     def refresh_due(self) -> float | None:
         """Send what is due by the clock, now; when the next one is due, None where none is."""
         with self._changed:
             pauses = list(self._pauses.values())
-        due = []
-        for pause in pauses:
-            refresh = pause.next_refresh()
-            if refresh is not None and refresh.due <= self._clock():
-                self._refresh(pause)
-                refresh = pause.next_refresh()
-                is_new = refresh is not None and refresh.due > self._clock()
-                refresh = refresh if is_new else None
-            if refresh is None:
-                self._end(pause)
-            else:
-                due.append(refresh.due)
-        return min(due, default=None)
+        due = map(self._attend, pauses)
+        return min((each for each in due if each is not None), default=None)
 
     def close(self) -> None:
         """Send nothing more, and wait for what is under way."""
@@ -120,6 +108,17 @@ class Warmer:
             thread = self._thread
         if thread is not None:
             thread.join()
+
+    def _begin(self) -> None:
+        """Start the thread; a turn goes on where the machine has none left, or its program ends."""
+        thread = Thread(target=self._run, name="barograph-keep-warm", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self._pauses.clear()
+            _log.warning("barograph: nothing is kept warm: %s", error)
+        else:
+            self._thread = thread
 
     def _run(self) -> None:
         while True:
@@ -136,21 +135,33 @@ class Warmer:
             if self._pauses.get(pause.key) is pause:
                 del self._pauses[pause.key]
 
-    def _refresh(self, pause: Pause) -> None:
-        """Keep one path warm, or say why not."""
-        with self._changed:
-            if self._pauses.get(pause.key) is not pause:  # closed, or called meanwhile
-                return
-        session = pause.session
+    def _attend(self, pause: Pause) -> float | None:
+        """Send what is due of a pause; when its next refresh is due, None where it is over."""
+        refresh = None
         try:
-            repeat = session.warm(pause.path, pause.call, at=self._clock())
-            if repeat is not None:
-                self._send(pause, repeat)
+            refresh = pause.next_refresh()
+            if refresh is not None and refresh.due <= self._clock():
+                self._refresh(pause)
+                refresh = pause.next_refresh()
+                is_new = refresh is not None and refresh.due > self._clock()
+                refresh = refresh if is_new else None
         except SequenceConflict:
-            self._end(pause)  # another process goes on with the session
+            refresh = None  # another process goes on with the session
         except Exception as error:  # noqa: BLE001 - a thread of its own has nobody to tell
-            self._end(pause)
+            refresh = None
             _say_it_ends(pause, str(error))
+        if refresh is None:
+            self._end(pause)
+        return refresh.due if refresh is not None else None
+
+    def _refresh(self, pause: Pause) -> None:
+        """Keep one path warm, unless it was closed or called meanwhile."""
+        with self._changed:
+            if self._pauses.get(pause.key) is not pause:
+                return
+        repeat = pause.session.warm(pause.path, pause.call, at=self._clock())
+        if repeat is not None:
+            self._send(pause, repeat)
 
     def _send(self, pause: Pause, repeat: Repeat) -> None:
         session = pause.session
