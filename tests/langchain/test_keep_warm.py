@@ -29,6 +29,7 @@ from stage import (
 
 from barograph.audit.explain import list_calls
 from barograph.audit.series_reader import read_series
+from barograph.core.errors import StoreUnavailable
 from barograph.core.events import CallFailed, KeptWarm, ResponseCame, TurnEnded
 from barograph.core.inputs import ToolStarted
 from barograph.core.policy import Policy
@@ -467,3 +468,30 @@ def test_what_goes_wrong_with_one_session_ends_its_pause_alone(stage, monkeypatc
     assert stage.wait(FOUR_MINUTES) is not None
     (line,) = caplog.messages
     assert f"main of session {stage.session} is not kept warm any more" in line
+
+
+def test_a_session_that_was_deleted_in_a_pause_is_not_begun_anew(stage):
+    stage.say("Hello.")
+    stage.store.delete(stage.session)
+    assert stage.wait(FOUR_MINUTES) is None
+    assert list(stage.store.sessions()) == []
+    assert len(stage.exchanges) == 1
+
+
+@pytest.mark.parametrize("broken", ["append", "end"])
+def test_nothing_is_sent_while_the_log_cannot_be_written(stage, monkeypatch, caplog, broken):
+    stage.say("Hello.")
+    before = logged(stage.store, stage.session)
+
+    def refuse(*_given, **_more):
+        raise StoreUnavailable("The disk is full.", next_step="Make room.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stage.store, broken, refuse)
+        assert stage.wait(FOUR_MINUTES) is None
+    assert len(stage.exchanges) == 1
+    assert logged(stage.store, stage.session) == before
+    (line,) = caplog.messages
+    assert "is not kept warm any more: The disk is full." in line
+    stage.say("Are you there?")
+    prove_sound(stage.store, stage.session, stage.exchanges)

@@ -13,7 +13,7 @@ from threading import RLock
 
 from msgspec.structs import replace
 
-from barograph.core.engine import Append, Archive, Engine, Send
+from barograph.core.engine import Append, Archive, Effect, Engine, Send
 from barograph.core.errors import (
     ArchiveFailed,
     LogCorrupt,
@@ -219,19 +219,25 @@ class Session:
     def warm(self, path: str, call: int, *, at: float) -> Repeat | None:
         """What to send now to keep the cache entry of that call alive; None where nothing is.
 
-        Not while the log cannot be written.
+        It is in the log then, whatever the policy. A session that was deleted is not begun anew.
 
         Raises:
             SequenceConflict: another writer holds the session, or went on with it.
-            StoreError: the store cannot be read or written, and the policy is to stop.
+            StoreError: the store cannot be read or written.
             LogCorrupt: the log does not fold, and the policy is to stop.
         """
         with self._lock:
+            if self._store.end(self.id).log != self._writer.end.log:
+                return None
             self.catch_up(at=at)
             if self._writer.backlog:
                 return None
-            _, send = self._step(WarmWanted(at=at, path=path, call=call))
-        return send if isinstance(send, Repeat) else None
+            state, effects = self.engine.step(self._state, WarmWanted(at=at, path=path, call=call))
+            events = _events_in(effects)
+            if events:
+                self._writer.append(events)
+                self._state = state
+        return next((one for one in effects if isinstance(one, Repeat)), None)
 
     def rest(self, path: str, call_id: str = "") -> None:
         """A call of that path, or the tool of that id, ended without a word, so others may go on.
@@ -263,7 +269,7 @@ class Session:
         """
         with self._lock:
             events, send = self._step(self._allowed(wanted))
-        if send is None or isinstance(send, Repeat):
+        if send is None:
             raise AssertionError(wanted)  # the engine answers every wanted call
         return send, any(isinstance(event, _REWRITES) for event in events)
 
@@ -310,7 +316,7 @@ class Session:
         """What an input would log and lead to; nothing is written."""
         with self._lock:
             state, effects = self.engine.step(self._state, given)
-        return state, [e for one in effects if isinstance(one, Append) for e in one.events]
+        return state, _events_in(effects)
 
     def commit_strictly(self, events: Sequence[Event], state: State) -> None:
         """Write what was proposed, or nothing.
@@ -329,18 +335,18 @@ class Session:
             self._state = state
             self.renewals += 1  # what adapters showed last is not what comes next
 
-    def _step(self, given: Input) -> tuple[Sequence[Event], Send | HandBack | Repeat | None]:
+    def _step(self, given: Input) -> tuple[Sequence[Event], Send | HandBack | None]:
         state, effects = self.engine.step(self._state, given)
         events: list[Event] = []
         missed: list[Event] = []
-        send: Send | HandBack | Repeat | None = None
+        send: Send | HandBack | None = None
         for effect in effects:
             match effect:
                 case Archive():
                     missed += self._archive(effect)
                 case Append():
                     events += effect.events
-                case Send() | HandBack() | Repeat():
+                case Send() | HandBack():
                     send = effect
         for event in missed:
             events.append(event)
@@ -404,7 +410,7 @@ class Session:
 
     def _opening(self, at: float) -> tuple[Event, ...]:
         _, effects = self.engine.step(State(), self._started(at))
-        return tuple(e for one in effects if isinstance(one, Append) for e in one.events)
+        return tuple(_events_in(effects))
 
     def _started(self, at: float) -> SessionStarted:
         return SessionStarted(at=at, session=self.id, made_by=self._made_by, mode=self._mode)
@@ -461,6 +467,10 @@ class Session:
     def _start_empty(self) -> None:
         self._state = State()
         self._writer.follow()
+
+
+def _events_in(effects: Sequence[Effect]) -> list[Event]:
+    return [event for one in effects if isinstance(one, Append) for event in one.events]
 
 
 def peek(store: Store, session: str, engine: Engine) -> State:
