@@ -51,6 +51,7 @@ ERRORS = [
     StopIteration(),
     SystemExit(2),
     asyncio.CancelledError(),
+    TimeoutError("upstream"),
 ]
 
 
@@ -150,6 +151,45 @@ def test_a_turn_that_is_cancelled_ends_at_once_and_its_source_is_not_asked_again
     assert time.monotonic() - at < 10
     assert len(asked) == 1
     assert "earlier turn" in offer.missed[0].reason
+
+
+def test_a_coroutine_that_will_not_be_cancelled_costs_a_turn_its_timeout_and_no_more():
+    async def cling(_):
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            try:
+                await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                continue
+
+    composer = Composer([Source(name="cling", compose=cling, timeout_seconds=0.05), GOOD])
+
+    async def play():
+        at = time.monotonic()
+        offer = await composer.acompose(ASK)
+        return offer, time.monotonic() - at
+
+    with asyncio.Runner() as runner:
+        offer, taken_seconds = runner.run(play())
+
+    assert taken_seconds < 1
+    assert [one.source for one in offer.sections] == ["good"]
+    assert "within 0.05 s" in offer.missed[0].reason
+
+
+def test_a_source_that_answers_when_its_event_loop_is_gone_is_heard_by_nobody(caplog):
+    release = threading.Event()
+    composer = Composer(
+        [Source(name="late", compose=lambda _: str(release.wait(10)), timeout_seconds=0.05)]
+    )
+    offer = asyncio.run(composer.acompose(ASK))
+    release.set()
+    for thread in threading.enumerate():
+        if thread.name == "barograph-frame-late":
+            thread.join(10)
+
+    assert "within 0.05 s" in offer.missed[0].reason
+    assert caplog.records == []
 
 
 def offered(given, budget_chars, **more):

@@ -63,24 +63,26 @@ class Composer:
         return _offer(await asyncio.gather(*(self._found(one, ask) for one in asked)))
 
     async def _found(self, source: Source, ask: Ask) -> _Found:
+        """What a source gives in its time. What will not end when it is cancelled is left alone."""
+        started = None
+        future: asyncio.Future[_Found]
+        if inspect.iscoroutinefunction(source.compose):
+            future = asyncio.create_task(_asked(source, ask))
+        else:
+            started = self._started(source, ask)
+            future = asyncio.wrap_future(started)
         try:
-            async with asyncio.timeout(source.timeout_seconds):
-                if inspect.iscoroutinefunction(source.compose):
-                    return _offered(source, await source.compose(ask))
-                return await self._heard(source, self._started(source, ask))
-        except TimeoutError:
-            return _late(source)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise  # it is the agent that is cancelled
-            return _failed(source, error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is that source's alone
-            return _failed(source, error)
+            await asyncio.wait({future}, timeout=source.timeout_seconds)
+            return future.result() if future.done() else _late(source)
+        finally:
+            future.cancel()
+            if started is not None:
+                self._look_at(source, started)
 
     def _started(self, source: Source, ask: Ask) -> Future[_Found]:
         """A thread of its own for a source; none while one that was late still hangs."""
         future = Future[_Found]()
+        future.set_running_or_notify_cancel()  # a thread cannot be cancelled
         before = self._hanging.get(source.name)
         if before is not None and not before.done():
             future.set_result(FrameMissed(source.name, "it has not answered an earlier turn yet"))
@@ -98,12 +100,6 @@ class Composer:
         except RuntimeError as error:
             future.set_result(_failed(source, error))
         return future
-
-    async def _heard(self, source: Source, started: Future[_Found]) -> _Found:
-        try:
-            return await asyncio.shield(asyncio.wrap_future(started))
-        finally:
-            self._look_at(source, started)
 
     def _awaited(self, source: Source, started: Future[_Found], deadline: float) -> _Found:
         try:
@@ -129,6 +125,13 @@ def _run(source: Source, ask: Ask, future: Future[_Found]) -> None:
     except BaseException as error:  # noqa: BLE001 - what ends this thread is that source's alone
         found = _failed(source, error)
     future.set_result(found)
+
+
+async def _asked(source: Source, ask: Ask) -> _Found:
+    try:
+        return _offered(source, await source.compose(ask))  # type: ignore[misc]
+    except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 - its alone
+        return _failed(source, error)
 
 
 async def _wait_for(given: Awaitable[Given]) -> Given:
