@@ -436,8 +436,8 @@ ALL = [
     Sabotage(
         "9 a pin is no stub",
         "core/prune.py",
-        "        if candidate.pinned:",
-        "        if False:",
+        "if not candidate.pinned and index not in self.kept:",
+        "if index not in self.kept:",
         "invariant_9_no_pass",
     ),
     Sabotage(
