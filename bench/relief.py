@@ -187,7 +187,8 @@ RULES: Final[dict[str, Rule]] = {
     "balanced": rent_rule(POLICY.rent_ratio),
     "balanced, safety 0.8": rent_rule(POLICY.rent_ratio, 0.8),
     "balanced, safety 0.6": rent_rule(POLICY.rent_ratio, 0.6),
-    "balanced, rent 0.7": rent_rule(0.7),
+    "balanced, rent 0.5": rent_rule(0.5),
+    "balanced, rent 0.8": rent_rule(0.8),
     "balanced, rent 1.0": rent_rule(1.0),
 }
 

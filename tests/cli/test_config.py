@@ -47,7 +47,7 @@ def test_every_value_in_effect(show, tmp_path):
         ["policy.prune_at_ratio", "(not set)"],
         ["policy.read_ratio", "(not set)"],
         ["policy.relief_ratio", "0.1"],
-        ["policy.rent_ratio", "0.5"],
+        ["policy.rent_ratio", "0.64"],
         ["policy.resets", "request"],
         ["policy.server_result_chars", "{}"],
         ["policy.stall_nudge_repeats", "3"],

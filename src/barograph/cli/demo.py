@@ -145,7 +145,7 @@ def _print_next(ours: "Lane", path: Path | None, *, passed: bool) -> None:
     )
     for typed, use in (
         (f"barograph show latest --call 16{store}", "what the model saw on call 16"),
-        (f"barograph why latest 19{store}", "why the cache held on a later one"),
+        (f"barograph why latest{store}", "on which call the cache held or broke, and why"),
         (f"barograph folds latest{store}", "what was taken out of sight, and whether it paid"),
         (f"barograph verify latest{store}", "every request, rebuilt from the log"),
     ):

@@ -135,7 +135,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     collapse_repeats: bool = False
     prune_at_ratio: float | None = None
     relief_ratio: float = 0.10
-    rent_ratio: float = 0.5
+    rent_ratio: float = 0.64
     compact_at_ratio: float | None = None
     compact_to_ratio: float = 0.3
     summary_ratio: float = 0.1

@@ -5,7 +5,7 @@ pruned is carried at the price of a cache read with each call; taking it off mak
 be written once more. Like skis that may be rented or bought without knowing how long one stays, the
 best without foresight is to buy when the rent that was paid comes near the price: the pass runs
 when the stale tokens have cost `rent_ratio` times what the pass costs. On recorded sessions that
-stays within 2.5 % of the cheapest schedule known afterwards, on average, where a share of 60 % of
+stays within 3 % of the cheapest schedule known afterwards, on average, where a share of 60 % of
 the window costs 13 to 19 % more than it (bench/relief.py).
 
 Four things change that. A *cold* cache, since then the pass is free. A price *cliff*, above which
