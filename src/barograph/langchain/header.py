@@ -43,11 +43,12 @@ class Tools(Struct, frozen=True):
     definitions: str
     markers: int
 
-    def are(self, tools: Sequence[Tool]) -> bool:
-        """Whether these are the very tools of the last call."""
-        return len(tools) == len(self.given) and all(
-            one is other for one, other in zip(tools, self.given, strict=True)
-        )
+
+def are_same(tools: Sequence[Tool], others: Sequence[Tool]) -> bool:
+    """Whether these are the very same tools, not only equal ones."""
+    return len(tools) == len(others) and all(
+        one is other for one, other in zip(tools, others, strict=True)
+    )
 
 
 def definitions_in(headers: Iterable[HeaderSet | None]) -> Definitions:

@@ -31,6 +31,7 @@ from barograph.core.toolsearch import ToolCard
 from barograph.langchain.header import (
     ALWAYS_OFFERED,
     Tools,
+    are_same,
     definitions_in,
     mark_last_tool,
     name_of,
@@ -44,6 +45,7 @@ from barograph.langchain.messages import (
     write_system,
 )
 from barograph.langchain.prefixwatch import PrefixWatch
+from barograph.langchain.sieve import Sieved, sieve
 from barograph.store.session import Session
 
 _PROVIDER: Final = "api.anthropic.com"
@@ -128,6 +130,7 @@ class Track:
         self._system: tuple[str, Parts] | None = None
         self._shown_system: tuple[Parts, dict[int, Ttl], SystemMessage | None] | None = None
         self._tools: Tools | None = None
+        self._sieved: Sieved | None = None
         self._read: tuple[Any, Header, int] | None = None
         self._deferred: Sequence[ToolCard] | None = None
         self._renewals = session.renewals
@@ -257,7 +260,6 @@ class Track:
                 response_format=None,
             )
             return Prepared(request, asked, wanted, send)
-        tools = self._tools
         marks, settings = send.breakpoints, dict(request.model_settings)
         if send.plan.diagnosed:
             settings["diagnostics"] = {"previous_message_id": send.plan.compared_with}
@@ -268,7 +270,7 @@ class Track:
             model_settings=settings,
             messages=self._marked_lines(send),
             system_message=self._marked_system(wanted.header.system, marks_on("system", marks)),
-            tools=_marked_tools(tools, marks_on("tools", marks)) if tools else [],
+            tools=self._bound_tools(marks_on("tools", marks)),
         )
         return Prepared(request, overridden, wanted, send)
 
@@ -324,10 +326,13 @@ class Track:
         """Tools that a search may find; None before the first call here."""
         return self._deferred
 
-    def _read_tools(self, given: Sequence[Any]) -> Tools:
-        given, kept_back = self._split(given)
-        first = [name for name in self._tool_order if name not in kept_back]
-        if self._tools is None or not self._tools.are(given):
+    def _read_tools(self, asked: Sequence[Any]) -> Tools:
+        if self._sieved is None or not are_same(asked, self._sieved.given):
+            self._sieved = sieve(asked, self.session, self.path)
+        given, kept_back = self._split(self._sieved.kept)
+        absent = kept_back.union(map(name_of, self._sieved.dropped))
+        first = [name for name in self._tool_order if name not in absent]
+        if self._tools is None or not are_same(given, self._tools.given):
             surfaces = self.session.state.fold.surfaces
             own = self.session.state.surface(self.path)
             sent = definitions_in(one.header for one in (own, *surfaces.values()))
@@ -372,6 +377,14 @@ class Track:
         if before is None or before[0] is not parts or before[1] != marks:
             before = self._shown_system = (parts, marks, write_system(parts, marks))
         return before[2]
+
+    def _bound_tools(self, marks: dict[int, Ttl]) -> list[Any]:
+        """What the client is given: it drops by itself what the header leaves out."""
+        tools, sieved = self._tools, self._sieved
+        if tools is None or sieved is None:
+            return []
+        shown = mark_last_tool(tools, next(iter(marks.values()))) if marks else tools.ordered
+        return [*sieved.dropped, *shown]
 
     def _lines_of(self, send: Send) -> list[BaseMessage]:
         """The canonical messages of a surface: a new list, of messages that are kept."""
@@ -449,10 +462,6 @@ def _compares(model: Any) -> bool:
 @lru_cache(maxsize=64)
 def _host_of(url: str) -> str | None:
     return urlsplit(url).hostname
-
-
-def _marked_tools(tools: Tools, marks: dict[int, Ttl]) -> list[Any]:
-    return mark_last_tool(tools, next(iter(marks.values()))) if marks else list(tools.ordered)
 
 
 def _goes_on(new: Sequence[BaseMessage]) -> bool:
