@@ -9,7 +9,7 @@ answer in it), and the bytes do not move.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from langchain_anthropic import convert_to_anthropic_tool
 from langchain_core.tools import BaseTool
@@ -23,6 +23,9 @@ from barograph.langchain.messages import check_marker
 
 ALWAYS_OFFERED = "barograph_always_offered"
 """Key in the metadata of a tool that is no part of what a policy may keep back at first."""
+
+_OF_CALLERS: Final = frozenset({"custom", "function", "object"})
+"""Types that a definition of the caller's own may have: of a tool, or of a bare JSON schema."""
 
 Tool = BaseTool | dict[str, Any]
 Definitions = Mapping[str, Mapping[str, Any]]
@@ -90,21 +93,34 @@ def read_tools(
     ordered = sorted(tools, key=lambda tool: places[name_of(tool)])
     markers = sum(_marker(tool) for tool in ordered)
     bare = tuple(_as_sent(_without_marker(tool), sent) for tool in ordered)
-    definitions = [convert_to_anthropic_tool(tool) for tool in bare]
+    definitions = [definition_of(tool) for tool in bare]
     return Tools(tuple(tools), bare, dump_json(definitions).decode(), markers)
 
 
 def mark_last_tool(tools: Tools, ttl: Ttl) -> list[Tool]:
     """The ordered tools, the last one marked: for requests that have no system message."""
-    marked = dict(convert_to_anthropic_tool(tools.ordered[-1]))
+    marked = dict(definition_of(tools.ordered[-1]))
     marked["cache_control"] = {"type": "ephemeral", "ttl": ttl}
     return [*tools.ordered[:-1], marked]
+
+
+def definition_of(tool: Tool) -> Mapping[str, Any]:
+    """A tool as it stands in a request: as it was given, where the provider runs it itself."""
+    kind = provider_kind(tool)
+    return tool if kind and isinstance(tool, dict) else convert_to_anthropic_tool(tool)
+
+
+def provider_kind(tool: Tool) -> str:
+    """The kind of a tool that the provider knows by it; empty for all that are the caller's."""
+    kind = tool.get("type") if isinstance(tool, dict) else None
+    return kind if isinstance(kind, str) and kind not in _OF_CALLERS else ""
 
 
 def name_of(tool: Tool) -> str:
     """Name of a tool; the kind, of one that has none."""
     if isinstance(tool, dict):
-        return str(tool.get("name") or tool.get("type") or "")
+        named = tool if tool.get("name") or provider_kind(tool) else definition_of(tool)
+        return str(named.get("name") or named.get("type") or "")
     return tool.name
 
 
@@ -113,7 +129,7 @@ def _as_sent(tool: Tool, sent: Definitions) -> Tool:
     before = sent.get(name_of(tool))
     if before is None:
         return tool
-    now = convert_to_anthropic_tool(tool)
+    now = definition_of(tool)
     if dump_json(now) == dump_json(before) or _meaning(now) != _meaning(before):
         return tool
     return dict(before)

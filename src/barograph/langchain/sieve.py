@@ -9,13 +9,12 @@ They are still bound, so that the client can refuse what cannot be without them,
 import logging
 from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 from weakref import WeakKeyDictionary
 
-from langchain_anthropic import convert_to_anthropic_tool
 from msgspec import Struct
 
-from barograph.langchain.header import Tool, name_of
+from barograph.langchain.header import Tool, definition_of, name_of
 from barograph.store.session import Session
 
 _REFUSED_AT_ROOT: Final = ("oneOf", "anyOf")
@@ -65,8 +64,7 @@ def sieve(tools: Sequence[Tool], session: Session, path: str) -> Sieved:
 
 def _cause(tool: Tool) -> str:
     """Why the client drops a tool; empty where it does not."""
-    definition: Mapping[str, Any] = convert_to_anthropic_tool(tool)
-    schema = definition.get("input_schema")  # what the provider runs itself has none
+    schema = definition_of(tool).get("input_schema")  # what the provider runs itself has none
     if not isinstance(schema, Mapping):
         return ""
     return " and ".join(key for key in _REFUSED_AT_ROOT if key in schema)
