@@ -30,7 +30,9 @@ from barograph.core.errors import ServerUnreachable, UsageError
 from barograph.core.texts import failed, server_failed, server_lost
 from barograph.core.tooling import ToolOfServer, name_server_tools, settled_schema
 from barograph.langchain.calls import SERVER
+from barograph.langchain.header import name_of
 from barograph.langchain.mcp_link import Link, Lost, NotAsked
+from barograph.langchain.mcp_names import Namesakes
 
 _T = TypeVar("_T")
 _Coroutine: TypeAlias = Callable[..., Awaitable[Any]]
@@ -78,6 +80,7 @@ class McpServers(AgentMiddleware[Any, Any, Any]):
         self._stack = ExitStack()
         self._tools: dict[ToolOfServer, BaseTool] = {}
         self._first: frozenset[str] = frozenset()
+        self._namesakes = Namesakes()
         self._lock = RLock()
 
     @property
@@ -160,12 +163,10 @@ class McpServers(AgentMiddleware[Any, Any, Any]):
 
     def _with_new_tools(self, request: Any) -> Any:
         self._widen()
-        there = {getattr(tool, "name", None) or _name_in(tool) for tool in request.tools}
-        new = [
-            tool
-            for tool in self._tools.values()
-            if tool.name not in self._first and tool.name not in there
-        ]
+        ours = list(self._tools.values())
+        self._namesakes.look(ours, request.tools)
+        there = set(map(name_of, request.tools))
+        new = [tool for tool in ours if tool.name not in self._first and tool.name not in there]
         return request.override(tools=[*request.tools, *new]) if new else request
 
     def _with_tool(self, request: Any) -> Any:
@@ -310,7 +311,3 @@ def _is_base64(data: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _name_in(tool: Any) -> str:
-    return str(tool.get("name") or "") if isinstance(tool, dict) else ""

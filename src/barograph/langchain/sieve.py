@@ -48,7 +48,7 @@ def sieve(tools: Sequence[Tool], session: Session, path: str) -> Sieved:
             _log.warning(
                 "barograph: the tool %s of %s in session %s never reaches the model: its client "
                 "leaves it out, as the provider takes no schema of arguments with %s at its root. "
-                "Move that below `properties`, or put a tool of your own before it.",
+                "Move that below `properties`, or offer a tool of your own that calls it.",
                 name_of(tool),
                 path,
                 session.id,
