@@ -188,6 +188,7 @@ TOOLS_UNKNOWN: Final = "[What can be found is not known yet. Search once more.]"
 
 
 SOURCE_TOOL_OUTSIDE: Final = "[This works in a session only. Nothing was read or changed.]"
+SOURCE_TOOL_BELOW: Final = "[This works for the main agent only. Nothing was read or changed.]"
 
 
 def _line(text: str, most_chars: int) -> str:

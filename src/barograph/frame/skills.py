@@ -70,7 +70,7 @@ def skills(
         budget_chars=_NO_CUT_CHARS,
         trust=trust,
         modes=MODES,
-        tools=(SourceTool(name=LOAD_SKILL, run=shelf.load_skill),),
+        tools=(SourceTool(name=LOAD_SKILL, run=shelf.load_skill, subagents=True),),
     )
 
 

@@ -66,10 +66,13 @@ class SourceTool(Struct, frozen=True, kw_only=True):
             their annotations and defaults, and its docstring are what the model is told. A
             `BarographError` is an answer, in its words. It may run in any thread, those of one
             agent path one after another: what one keeps, the next one finds.
+        subagents: whether agents below the main one have it where the source is not asked for
+            them: for one that is of use without the section.
     """
 
     name: str
     run: Callable[..., str]
+    subagents: bool = False
 
 
 Given: TypeAlias = str | Sequence[Item] | None
@@ -91,7 +94,7 @@ class Source(Struct, frozen=True, kw_only=True):
         adds: whether its items stand beside those of earlier turns; else they take their place.
         modes: kinds of runs in which it is asked; none turns it off.
         subagents: whether it is asked for the agents below the main one too.
-        tools: what goes with it, in every agent that has the middleware, where its mode allows.
+        tools: what goes with it, offered where it is asked.
 
     Raises:
         UsageError: a value outside its range.

@@ -24,6 +24,9 @@ from barograph.langchain.messages import check_marker
 ALWAYS_OFFERED = "barograph_always_offered"
 """Key in the metadata of a tool that is no part of what a policy may keep back at first."""
 
+MAIN_ONLY = "barograph_main_only"
+"""Key in the metadata of a tool that is of no use below the main agent, where that is so."""
+
 _OF_CALLERS: Final = frozenset({"custom", "function", "object"})
 """Types that a definition of the caller's own may have: of a tool, or of a bare JSON schema."""
 

@@ -8,10 +8,10 @@ from langchain_core.tools import BaseTool, StructuredTool, create_schema_from_fu
 
 from barograph.core.errors import BarographError
 from barograph.core.inputs import KeepWanted
-from barograph.core.texts import SOURCE_TOOL_OUTSIDE
+from barograph.core.texts import SOURCE_TOOL_BELOW, SOURCE_TOOL_OUTSIDE
 from barograph.frame import Caller, Source, SourceTool
 from barograph.langchain.asking import ASKING, Asking
-from barograph.langchain.header import ALWAYS_OFFERED
+from barograph.langchain.header import ALWAYS_OFFERED, MAIN_ONLY
 
 
 def tools_of(sources: Iterable[Source]) -> tuple[BaseTool, ...]:
@@ -20,21 +20,24 @@ def tools_of(sources: Iterable[Source]) -> tuple[BaseTool, ...]:
 
 
 def _tool(source: Source, given: SourceTool) -> BaseTool:
+    main_only = not (source.subagents or given.subagents)
     first = next(iter(inspect.signature(given.run).parameters))
     return StructuredTool(
         name=given.name,
         description=inspect.getdoc(given.run) or "",
         args_schema=create_schema_from_function(given.name, given.run, filter_args=(first,)),
-        func=_body(source.name, given.run),
-        metadata={ALWAYS_OFFERED: True},
+        func=_body(source.name, given.run, main_only=main_only),
+        metadata={ALWAYS_OFFERED: True, MAIN_ONLY: main_only},
     )
 
 
-def _body(source: str, run: Callable[..., str]) -> Callable[..., str]:
+def _body(source: str, run: Callable[..., str], *, main_only: bool) -> Callable[..., str]:
     def body(**arguments: Any) -> str:
         asking = ASKING.get()
         if asking is None:
             return SOURCE_TOOL_OUTSIDE
+        if main_only and "/" in asking.track.path:
+            return SOURCE_TOOL_BELOW
         try:
             # A round asks for several at once: each is to see what the one before has kept.
             with asking.track.keeping:

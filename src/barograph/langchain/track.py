@@ -30,6 +30,7 @@ from barograph.core.tooling import OWN, tool_names
 from barograph.core.toolsearch import ToolCard
 from barograph.langchain.header import (
     ALWAYS_OFFERED,
+    MAIN_ONLY,
     Tools,
     are_same,
     definitions_in,
@@ -330,7 +331,10 @@ class Track:
         if self._sieved is None or not are_same(asked, self._sieved.given):
             self._sieved = sieve(asked, self.session, self.path)
         given, kept_back = self._split(self._sieved.kept)
-        absent = kept_back.union(map(name_of, self._sieved.dropped))
+        useless = self._useless(given)
+        if useless:
+            given = [tool for tool in given if name_of(tool) not in useless]
+        absent = kept_back.union(useless, map(name_of, self._sieved.dropped))
         first = [name for name in self._tool_order if name not in absent]
         if self._tools is None or not are_same(given, self._tools.given):
             surfaces = self.session.state.fold.surfaces
@@ -358,18 +362,34 @@ class Track:
         kept_back = frozenset(tool.name for tool in later).difference(found)
         return [tool for tool in given if name_of(tool) not in kept_back], kept_back
 
+    def _useless(self, given: Sequence[Any]) -> frozenset[str]:
+        """Names of tools that would refuse here, and are not offered: those of the main agent only.
+
+        A child that has the very tools of its parent has these too, as it would else begin with
+        other bytes. And what an agent was offered once stays.
+        """
+        only = frozenset(tool.name for tool in given if _is_main_only(tool))
+        if not only or "/" not in self.path:
+            return frozenset()
+        own = self.session.state.path(self.path).tools
+        return frozenset() if not own and self._has_tools_above(given) else only.difference(own)
+
     def _known_tools(self, given: Sequence[Any]) -> tuple[str, ...]:
         """Names in the order in which this path was offered them.
 
         A child that has the very tools of its parent begins with the parent's bytes.
         """
-        state = self.session.state
-        own = state.path(self.path).tools
-        above = state.surface(self.path.rpartition("/")[0]).header
-        if own or above is None:
-            return own
-        names = tool_names(above.tools)
-        return names if {name_of(tool) for tool in given} == set(names) else ()
+        own = self.session.state.path(self.path).tools
+        return own or (self._tools_above() if self._has_tools_above(given) else ())
+
+    def _has_tools_above(self, given: Sequence[Any]) -> bool:
+        """Whether these are the very tools of the agent above."""
+        return set(self._tools_above()) == set(map(name_of, given))
+
+    def _tools_above(self) -> tuple[str, ...]:
+        """Names of the tools of the agent above, in their order."""
+        above = self.session.state.surface(self.path.rpartition("/")[0]).header
+        return () if above is None else tool_names(above.tools)
 
     def _marked_system(self, parts: Parts, marks: dict[int, Ttl]) -> SystemMessage | None:
         """The canonical system message, kept as long as neither it nor its markers change."""
@@ -419,6 +439,10 @@ class Track:
             lines[entry] = before[2]
         self._marked = marked
         return lines
+
+
+def _is_main_only(tool: Any) -> bool:
+    return isinstance(tool, BaseTool) and bool((tool.metadata or {}).get(MAIN_ONLY))
 
 
 def _free_to_tell(request: Any) -> Any:
