@@ -5,10 +5,12 @@ import contextvars
 import threading
 
 import pytest
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
+from pydantic import BaseModel
 from stage import agent_at, ask, calling, config, exchanges_of, look, looking, prove
 
 from barograph import SequenceConflict
@@ -46,6 +48,44 @@ def test_workers_that_serve_a_thread_turn_by_turn_break_nothing(simulator, store
     for number, worker in enumerate([one, two, one]):
         worker.invoke(ask(f"turn {number}"), config(session))
     prove(store, session, exchanges_of(simulator, session))
+
+
+def test_a_turn_that_ends_in_an_answer_of_a_given_form_is_over(simulator, store, session):
+    class Verdict(BaseModel):
+        """A verdict."""
+
+        good: bool
+
+    verdicts = [calling((f"v{n}", "Verdict", {"good": True})) for n in range(3)]
+    simulator.play(session, [looking("w1"), *verdicts])
+    form = ToolStrategy(Verdict)
+    one, two = two_workers(simulator, session, store, [look], response_format=form)
+    for number, worker in enumerate([one, two, one]):
+        state = worker.invoke(ask(f"turn {number}"), config(session))
+        assert state["structured_response"].good
+    prove(store, session, exchanges_of(simulator, session))
+
+
+def test_a_turn_is_not_over_while_tools_run_beside_such_an_answer(simulator, store, session):
+    refused = []
+
+    class Verdict(BaseModel):
+        """A verdict."""
+
+        good: bool
+
+    @tool
+    def slow() -> str:
+        """Take long."""
+        refused.append(outside(lambda: two.invoke(ask("me too"), config(session))))
+        return "slow"
+
+    simulator.play(session, [calling(("t1", "slow", {}), ("v1", "Verdict", {"good": True})), DONE])
+    form = ToolStrategy(Verdict)
+    one, two = two_workers(simulator, session, store, [slow], response_format=form)
+    one.invoke(ask("go"), config(session))
+
+    assert [type(error) for error in refused] == [SequenceConflict]
 
 
 @pytest.mark.parametrize("where", ["call", "tool"])

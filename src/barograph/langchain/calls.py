@@ -141,6 +141,8 @@ class ModelCall:
             )
         )
         self.is_over = not self._goes_on(send)
+        if self.is_over and _ends_agent(response):
+            self._rest()
 
     def _goes_on(self, send: Send | None) -> bool:
         """Whether something is still to be sent, which is prepared now."""
@@ -369,6 +371,16 @@ def _answer_in(response: Any) -> AIMessage | None:
         if isinstance(message, AIMessage):
             return message
     return None
+
+
+def _ends_agent(response: Any) -> bool:
+    """Whether it is an answer of a given form, and its calls of tools were but a way to give it."""
+    response = getattr(response, "model_response", response)
+    if getattr(response, "structured_response", None) is None:
+        return False
+    answered = {one.tool_call_id for one in response.result if isinstance(one, ToolMessage)}
+    called = (call["id"] for one in response.result for call in getattr(one, "tool_calls", ()))
+    return answered.issuperset(called)
 
 
 def _result_in(result: Any, call_id: str) -> ToolMessage | None:
