@@ -22,7 +22,7 @@ from stage import (
     records,
 )
 
-from barograph.core.events import HeaderSet, MessageSeen, Replaced, ResponseCame
+from barograph.core.events import CallPlanned, HeaderSet, MessageSeen, Replaced, ResponseCame
 from barograph.langchain import Barograph
 from barograph.simulator import Reply
 from barograph.store import SqliteStore
@@ -274,6 +274,29 @@ def test_structured_output_adopts_the_clients_tool_and_keeps_the_cache(simulator
     prove(store, session, exchanges_of(simulator, session))
     (header,) = [e for e in logged(store, session) if isinstance(e, HeaderSet)]
     assert header.adopted == ("tools",)
+
+
+def test_with_a_tool_of_the_clients_the_anchor_stands_where_the_tail_stood(
+    simulator, store, session
+):
+    from langchain.agents.structured_output import ToolStrategy
+    from pydantic import BaseModel
+
+    class Verdict(BaseModel):
+        """A verdict."""
+
+        good: bool
+
+    # more blocks in each round than the provider looks back over
+    wide = [looking(*(f"r{turn}-{n}" for n in range(12))) for turn in range(2)]
+    simulator.play(session, [*wide, calling(("v1", "Verdict", {"good": True}))])
+    agent = agent_at(simulator.url, session, store, response_format=ToolStrategy(Verdict))
+    agent.invoke(ask("judge"), config(session))
+
+    prove(store, session, exchanges_of(simulator, session))
+    plans = [e for e in logged(store, session) if isinstance(e, CallPlanned)]
+    at = [{mark.slot: (mark.level, mark.block) for mark in plan.breakpoints} for plan in plans]
+    assert [each.get("anchor") for each in at] == [None, at[0]["tail"], at[1]["tail"]]
 
 
 def test_an_agent_without_a_system_prompt_marks_its_last_tool(simulator, store, session):

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 import httpx2
 import pytest
 from langchain.agents import create_agent
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.tools import tool
+from pydantic import BaseModel
 from stage import SYSTEM, ask, calling, config, exchanges_of, logged, look, model_at, prove_sound
 
 from barograph.core.events import CallFailed, ResponseCame
@@ -40,13 +42,14 @@ def late(simulator, session):
     simulator.fault("slow", session=f"{session}-child", delay_seconds=LATE_SECONDS, times=100)
 
 
-def children(simulator, session, store, *, system=SYSTEM, policy=None, **model):
+def children(simulator, session, store, *, system=SYSTEM, policy=None, form=None, **model):
     """A tool that runs an agent, sync or async as it is called."""
     child = create_agent(
         model_at(simulator.url, f"{session}-child", account=session, **model),
         [look],
         system_prompt=system,
         middleware=[Barograph(store, policy=policy)],
+        response_format=form,
     )
 
     def research(topic: str) -> str:
@@ -60,11 +63,11 @@ def children(simulator, session, store, *, system=SYSTEM, policy=None, **model):
     return tool(research), aresearch
 
 
-def fan_out(simulator, session, store, tools, *, loop=None, policy=None, count=SIBLINGS):
+def fan_out(simulator, session, store, tools, *, loop=None, policy=None, count=SIBLINGS, said=DONE):
     """A main agent that asks for so many children at once."""
     asked = calling(*((f"r{i}", "research", {"topic": f"topic {i}"}) for i in range(count)))
     simulator.play(session, [asked, DONE])
-    simulator.play(f"{session}-child", lambda _request, _index: DONE)
+    simulator.play(f"{session}-child", lambda _request, _index: said)
     sync, coroutine = tools
     both = sync.model_copy(update={"coroutine": coroutine})
     agent = create_agent(
@@ -133,6 +136,27 @@ def test_nobody_waits_where_the_cache_is_warm(simulator, session, store, way, ca
         fan_out(simulator, session, store, tools, loop=way)
     assert waited == []
     assert all(usage.read_tokens > 1024 for usage in usages(simulator, session)[1:])
+
+
+@pytest.mark.usefixtures("late")
+def test_nobody_waits_where_agents_with_a_tool_of_the_clients_find_the_cache_warm(
+    simulator, session, store, way, caplog
+):
+    class Verdict(BaseModel):
+        """A verdict."""
+
+        good: bool
+
+    tools = children(simulator, session, store, form=ToolStrategy(Verdict))
+    said = calling(("v", "Verdict", {"good": True}))
+    for is_warm in (False, True):
+        with waiting(caplog) as waited:
+            fan_out(simulator, session, store, tools, loop=way, said=said)
+        assert bool(waited) is not is_warm
+
+    first, *others = usages(simulator, session)
+    assert first.read_tokens == 0
+    assert all(usage.read_tokens > 1024 for usage in others)
 
 
 @pytest.mark.usefixtures("late")
