@@ -49,6 +49,22 @@ def test_a_row_has_the_figures_of_its_call(talk):
     assert second.verdict.cause == "held"
 
 
+def test_what_a_fork_begins_with_comes_from_the_events_above_it(talk):
+    talk.call(say="go on", reply=[("search", {})])
+    talk.histories["main/search#1"] = talk.histories["main"][:-1]
+    talk.tools = TOOLS[:1]
+    talk.call(path="main/search#1", say="a task")
+    talk.system = "Other rules."
+    talk.call(say="more", path="main")
+
+    above, fork = views(talk, 3), views(talk, 4)
+    sources = [{one.level: one.source.seq for one in view if one.source} for view in (above, fork)]
+    assert sources[0]["system"] == sources[1]["system"]
+    assert sources[0]["tools"] < sources[1]["tools"]
+    shown = [one.source for one in fork if one.level == "messages"]
+    assert [one.path for one in shown] == ["main"] * (len(shown) - 1) + ["main/search#1"]
+
+
 def test_calls_that_were_not_answered_say_so(talk):
     talk.call(say="a", fails=(429, "slow down"))
     talk.call(say="b", answers=False)

@@ -195,6 +195,47 @@ def test_paths_have_turns_of_their_own(talk):
     assert frame(talk, 1, "main/look#1").carried == ()
 
 
+def forked(talk, path="main/task#1", **frame):
+    talk.call(say="one", frame=offer(goal="Ship it.", place="Paris"))
+    talk.call(say="two", frame=offer(goal="Ship it.", place="Paris"), reply=[("task", {})])
+    talk.histories[path] = talk.histories["main"][:-1]
+    talk.call(path=path, say="a task", frame=offer(**frame))
+    return path
+
+
+def test_a_fork_carries_what_held_where_it_began(talk):
+    path = forked(talk, place="Rome")
+
+    own = frame(talk, path=path)
+    assert (own.turn, own.turns) == (3, 3)
+    assert changes(own.sections) == [("place", "changed", 3)]
+    assert changes(own.carried) == [("goal", "new", 1)]
+    (superseded,) = [one for one in frame(talk, 1).sections if one.source == "place"]
+    assert superseded.fate == "in_force"  # above
+
+
+def test_what_is_folded_in_a_fork_is_not_folded_above_it_and_what_was_before_is_in_both(talk):
+    path = forked(talk, place="Rome")
+    entries = [entry.seq for entry in talk.entries(path)]
+    folded = Compacted(
+        at=talk.at,
+        path=path,
+        cause="manual",
+        shadows=tuple(entries[:2]),
+        parts=(Text("in short"),),
+        narrated_by=None,
+        failures=(),
+        tokens_before=9,
+        tokens_after=8,
+        rewritten_tokens=0,
+    )
+    talk.log(folded)
+
+    seq = talk.session.state.fold.seq
+    assert fates(frame(talk, path=path).carried) == [("goal", "folded", seq)]
+    assert {one.fate for one in frame(talk, 1).sections} == {"in_force"}
+
+
 @pytest.mark.parametrize(
     ("turn", "path", "words"),
     [

@@ -169,6 +169,22 @@ def test_the_verdicts_are_those_of_why_where_the_history_changed():
     compare_with_why(store, edited(store))
 
 
+@pytest.mark.parametrize("changes_tools", [False, True], ids=["alike", "other tools"])
+def test_a_fork_is_compared_with_the_last_call_above_it(changes_tools):
+    store = MemoryStore()
+    talk = Talk(store, "fork")
+    talk.call(say="why " * 300, reply=[("task", {})])
+    talk.histories["main/task#1"] = talk.histories["main"][:-1]
+    if changes_tools:
+        talk.tools = talk.tools[:1]
+    talk.call(path="main/task#1", say="go on")
+
+    compare_with_why(store, "fork")
+    first, fork = list_calls(store, "fork")
+    assert fork.verdict.compared_with == first.call
+    assert fork.verdict.cause == ("tools_changed" if changes_tools else "held")
+
+
 def test_the_verdicts_are_those_of_why_after_a_gap_in_the_log():
     store = MemoryStore()
     talk = Talk(store, "gap")

@@ -3,7 +3,7 @@
 import pytest
 
 from barograph.audit.transcript import transcript_of
-from barograph.core.events import ConfigChanged, MessageLeftOut, Replaced, StoreGap
+from barograph.core.events import ConfigChanged, Forked, MessageLeftOut, Replaced, StoreGap
 from barograph.core.parts import Document, Opaque, Text, Thinking
 from barograph.store import MemoryStore
 from cli.everything import CODE, record
@@ -94,6 +94,10 @@ def test_turns_failures_and_changes_are_told(store):
         (
             ConfigChanged(at=1.0, knob="ttl", before='"5m"', after='"1h"'),
             'setting ttl: "5m" became "1h"',
+        ),
+        (
+            Forked(at=1.0, path="main/task#1", of="main"),
+            "begins with the history of main",
         ),
         (
             MessageLeftOut(at=1.0, path="main", role="tool", reason="orphan_result"),

@@ -141,6 +141,18 @@ class Fork:
 
 
 @dataclass(frozen=True)
+class Inherit:
+    """The agent below, if it has not begun, is shown the history of the one above, or a part of it.
+
+    Perhaps the last messages there are left out, and perhaps it has the same tools and system.
+    """
+
+    text: str
+    left_out: int
+    alike: bool
+
+
+@dataclass(frozen=True)
 class Reconfigure:
     """The caller changes what precedes the messages."""
 
@@ -168,7 +180,7 @@ _KINDS = (
 
 def _wander(rng, length):
     """A history of so many scenes, each a few moves on one path."""
-    scenes = (_ask, _ask, _round, _round, _round, _depart, _depart, _reconfigure, _single)
+    scenes = (_ask, _ask, _round, _round, _round, _depart, _depart, _reconfigure, _single, _inherit)
     moves = []
     for _ in range(length):
         path = rng.choice((PATHS[0], PATHS[0], PATHS[0], PATHS[1]))
@@ -215,6 +227,11 @@ def _depart(rng, path):
 def _reconfigure(rng, path):
     what = rng.choice(("system", "tools", "model", "parameters"))
     return [Reconfigure(path, what, rng.randint(0, 2)), _call(rng, path)]
+
+
+def _inherit(rng, _):
+    begun = Inherit(_text(rng), rng.choice((0, 0, 0, 1, 3)), rng.random() < 0.7)
+    return [begun, _call(rng, PATHS[1])]
 
 
 def _single(rng, path):
@@ -565,6 +582,15 @@ class Trip:
         if side.past:
             side.history = list(side.past[-min(move.back, len(side.past))])
             side.held, side.asked = [], ()
+
+    def _inherit(self, move):
+        above, below = (self.sides[path] for path in PATHS)
+        if below.history or not above.history:
+            return
+        below.history = above.history[: len(above.history) - move.left_out]
+        self._add(PATHS[1], "user", Text(move.text))
+        if move.alike:
+            below.header, below.parameters = above.header, dict(above.parameters)
 
     def _reconfigure(self, move):
         side = self.sides[move.path]

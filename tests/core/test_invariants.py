@@ -41,6 +41,7 @@ from barograph.core.cuts import Pairing
 from barograph.core.errors import LogCorrupt, SurfaceError
 from barograph.core.events import (
     Compacted,
+    Forked,
     HeaderSet,
     MessageSeen,
     Pruned,
@@ -261,6 +262,9 @@ def test_invariant_4_a_request_begins_with_the_one_before_unless_the_log_says_wh
             changed.add((event.path, "messages"))
         elif isinstance(event, HeaderSet):
             changed.add((event.path, "header"))
+        elif isinstance(event, Forked) and event.of in last:
+            last[event.path] = last[event.of]
+            changed |= {(event.path, what) for path, what in changed if path == event.of}
         elif isinstance(event, RequestSent):
             blocks, *header = blocks_of(requests[seq].derived)
             if event.path in last:

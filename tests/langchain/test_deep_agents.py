@@ -22,9 +22,11 @@ from stage import (
     prove,
     prove_sound,
     records,
+    sent_texts,
 )
 
 from barograph.core.events import FrameComposed
+from barograph.frame import Source
 from barograph.langchain import Barograph, check, deep_agent_memory, deep_agent_profile
 from barograph.simulator import Reply
 
@@ -121,6 +123,33 @@ def test_a_fork_goes_on_in_its_parents_cache(simulator, session, model, store):
     assert paths(store, session).count("main/task#1") == 2
     parent, fork = exchanges[1].usage, exchanges[2].usage
     assert fork.read_tokens == parent.read_tokens + parent.write_tokens
+
+
+@pytest.mark.filterwarnings("ignore:The feature `forked subagents` is in beta")
+def test_a_fork_begins_with_the_frames_of_its_parent(simulator, session, model, store, way):
+    """Byte for byte where they stood; what it is told itself comes behind them."""
+    memory = Source(name="memory", compose=lambda _: "Be brief.", trust="operator")
+    place = Source(name="place", compose=lambda ask: ask.path, subagents=True, trust="operator")
+    helper = {"name": "twin", "description": "goes on", "mode": "fork"}
+    saver = InMemorySaver()
+    agent = deep_agent(model, store, frame=[memory, place], subagents=[helper], checkpointer=saver)
+    replies = [looking("a"), DONE, looking("b"), task("t1", "twin"), looking("c"), DONE, DONE]
+    simulator.play(session, replies)
+    way(agent, ask("go"), config(session))
+    way(agent, ask("on"), config(session))
+
+    exchanges = exchanges_of(simulator, session)
+    # back from the fork, where the main agent goes on, is the only other beginning
+    prove(store, session, exchanges, breaks=1)
+    prove_sound(store, session, exchanges)
+    assert paths(store, session)[3:6] == ["main", "main/task#1", "main/task#1"]
+    parent, fork = exchanges[3], exchanges[4]
+    assert fork.usage.read_tokens == parent.usage.read_tokens + parent.usage.write_tokens
+    told = [text for text in sent_texts(fork) if "<context from=" in text]
+    assert [text in sent_texts(parent) for text in told] == [True, True, False]
+    assert "main/task#1" in told[-1]
+    (own,) = [e for e in logged(store, session) if isinstance(e, FrameComposed) and e.turn == 3]
+    assert [(one.source, one.change) for one in own.sections] == [("place", "changed")]
 
 
 def frames_of(store, session):

@@ -16,6 +16,7 @@ from barograph.core.events import (
     CallPlanned,
     Compacted,
     Event,
+    Forked,
     FrameChange,
     FrameComposed,
     FrameItem,
@@ -118,6 +119,7 @@ def read_frame(
     ]
     then, now = _frames_at(session, logged, path, chosen)
     own = [section for seq, event in composed for section in _sections(seq, event)]
+    logged = _of_path(logged, path)
     return TurnFrame(
         session=session,
         path=path,
@@ -166,6 +168,17 @@ def _frames_at(
             then = state.path(path).frames
     now = state.path(path).frames
     return then or now, now
+
+
+def _of_path(logged: Sequence[tuple[int, Event]], path: str) -> list[tuple[int, Event]]:
+    """What may have changed the surface of a path: that of what it was forked from came first."""
+    found = []
+    for seq, event in reversed(logged):
+        if isinstance(event, Forked) and event.path == path:
+            path = event.of
+        elif isinstance(event, StoreGap) or getattr(event, "path", None) == path:
+            found.append((seq, event))
+    return found[::-1]
 
 
 def _sections(seq: int, event: FrameComposed) -> Iterator[ToldSection]:

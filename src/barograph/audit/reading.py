@@ -21,6 +21,7 @@ from barograph.core.events import (
     CallPlanned,
     Compacted,
     Event,
+    Forked,
     FrameComposed,
     HeaderSet,
     KeptWarm,
@@ -68,7 +69,8 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
         record_seq: its event.
         response: the answer; None where none came.
         failure: the error; None where the call did not fail.
-        before: the last call of the same path that was answered before this one.
+        before: the last call of the same path that was answered before this one, or of the path
+            that it was forked from.
         changes: events of this path since then that changed header or history.
         window_tokens: the model's window, where its provider had named it; else None.
         recovers: whether it was refused as too long, and was to be sent once more, smaller.
@@ -120,7 +122,7 @@ class Source(Struct, frozen=True, kw_only=True):
         event: its type.
         path: agent path.
         origin: `caller`, `model`, `tool`, `repair` or `nudge`; the cause of a replacement; what a
-            header changed.
+            header changed; the path that a fork begins as.
         same_as: the event that holds the content, where this one only names it.
         native_id: the framework's own id of the message.
     """
@@ -294,9 +296,12 @@ class _Reader:
                 | Pruned()
                 | Compacted()
                 | HeaderSet()
+                | Forked()
             ):
                 self.sources[seq] = _source(seq, event)
-                if not isinstance(event, MessageSeen | Nudged | FrameComposed):
+                if isinstance(event, Forked) and event.of in self._answered:
+                    self._answered[event.path] = self._answered[event.of]
+                if not isinstance(event, MessageSeen | Nudged | FrameComposed | Forked):
                     self._changes.setdefault(event.path, []).append((seq, event))
             case KeptWarm() if event.path in self._answered:
                 self._answered[event.by] = self._answered[event.path]
@@ -350,13 +355,17 @@ class _Reader:
             self.calls[number] = msgspec.structs.replace(self.calls[number], **fields)
 
 
-def _source(seq: int, event: MessageSeen | Nudged | FrameComposed | Rewrite | HeaderSet) -> Source:
+def _source(
+    seq: int, event: MessageSeen | Nudged | FrameComposed | Rewrite | HeaderSet | Forked
+) -> Source:
     if isinstance(event, MessageSeen):
         origin: str = event.origin
     elif isinstance(event, Nudged):
         origin = "nudge"
     elif isinstance(event, FrameComposed):
         origin = "frame"
+    elif isinstance(event, Forked):
+        origin = event.of
     else:
         origin = " ".join(event.changed) if isinstance(event, HeaderSet) else event.cause
     return Source(

@@ -218,16 +218,26 @@ class _View:
 
     def _header_source(self, level: str) -> Source | None:
         """The event that last changed tools or system before this request."""
-        path, latest = self._request.record.path, self._request.surface.header_seq
+        spans = self._spans()
         found = [
             source
             for source in self._sources.values()
             if source.event == "header_set"
-            and source.path == path
-            and source.seq <= latest
+            and source.seq <= spans.get(source.path, 0)
             and level in source.origin.split()
         ]
         return max(found, key=lambda source: source.seq, default=None)
+
+    def _spans(self) -> dict[str, int]:
+        """The path of the request, and those that it was forked from, each up to which event."""
+        path = self._request.record.path
+        spans = {path: self._request.surface.header_seq}
+        forks = {one.path: one for one in self._sources.values() if one.event == "forked"}
+        while path in forks:
+            fork = forks[path]
+            path = fork.origin
+            spans[path] = fork.seq
+        return spans
 
 
 def read_block(marked: str, raw: str, slot: str | None) -> BlockView:

@@ -19,6 +19,7 @@ from barograph.core.events import (
     CallFailed,
     CallPlanned,
     Event,
+    Forked,
     HeaderSet,
     KeptWarm,
     RequestSent,
@@ -71,6 +72,8 @@ class _Reader:
         match event:
             case HeaderSet():
                 self._models[seq] = event.model
+            case Forked() if event.of in self._answered:
+                self._answered[event.path] = self._answered[event.of]
             case KeptWarm() if event.path in self._answered:
                 self._kept[event.by] = event.path
                 self._answered[event.by] = self._answered[event.path]

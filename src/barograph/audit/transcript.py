@@ -16,6 +16,7 @@ from barograph.core.events import (
     Compacted,
     ConfigChanged,
     Event,
+    Forked,
     FrameComposed,
     HandedBack,
     HeaderSet,
@@ -103,8 +104,8 @@ def _happened(seq: int, event: Event, models: dict[str, str]) -> Entry | None:
     match event:
         case SessionOpened():
             what = f"session {event.session} begins, logged by {event.made_by}"
-        case TurnBegan():
-            path, what = event.path, f"turn {event.turn}"
+        case Forked() | TurnBegan():
+            path, what = event.path, _began(event)
         case HeaderSet():
             path, what = event.path, _header(event, models.get(event.path))
             models[event.path] = event.model
@@ -147,6 +148,13 @@ def _governed(
             return _framed(event), _pieces(event.parts)
         case ArchiveMissed():
             return f"what a summary hides could not be archived: {event.reason}", ()
+
+
+def _began(event: Forked | TurnBegan) -> str:
+    """A turn that began, or a path."""
+    if isinstance(event, Forked):
+        return f"begins with the history of {event.of}"
+    return f"turn {event.turn}"
 
 
 def _framed(event: FrameComposed) -> str:

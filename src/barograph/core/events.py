@@ -111,6 +111,21 @@ class TurnBegan(_Event, frozen=True, kw_only=True, tag="turn_began"):
     turn: int
 
 
+class Forked(_Event, frozen=True, kw_only=True, tag="forked"):
+    """An agent path begins with the history of another, and as that one stands.
+
+    Its surface is the one there: the header in force, the messages, and what we put among them or
+    into their places. What is not shared is taken back by the `Replaced` that follows.
+
+    Attributes:
+        path: agent path that begins.
+        of: agent path that it begins as.
+    """
+
+    path: str
+    of: str
+
+
 class TurnEnded(_Event, frozen=True, kw_only=True, tag="turn_ended"):
     """The agent gave its final answer, or the turn was handed back."""
 
@@ -740,6 +755,7 @@ class Steered(_Event, frozen=True, kw_only=True, tag="steered"):
 
 Event: TypeAlias = (
     SessionOpened
+    | Forked
     | TurnBegan
     | TurnEnded
     | MessageSeen

@@ -90,6 +90,8 @@ class Frames(Struct, frozen=True, kw_only=True):
         hidden: by source, the section that was in force until a fold hid it; none once there is
             another frame, which says again what still holds.
         composed: number of the last turn that had its frame composed; 0 for none.
+        lent: sources of what a path that was forked began with; one that is not asked there says
+            nothing new.
     """
 
     sent: tuple[Sent, ...] = ()
@@ -97,13 +99,18 @@ class Frames(Struct, frozen=True, kw_only=True):
     shown: AbstractSet[_ItemKey] = frozenset()
     hidden: Mapping[str, Holding] = {}
     composed: int = 0
+    lent: frozenset[str] = frozenset()
+
+    def passed_on(self) -> "Frames":
+        """The same for a path that is forked: not all of their sources may be asked there."""
+        return replace(self, lent=self.lent.union(self.holding, self.hidden))
 
     def with_frame(self, seq: int, event: FrameComposed, replies: int) -> "Frames":
         """With one more frame at the end."""
         texts = [part.text for part in event.parts if isinstance(part, Text)]
         sections = tuple(zip(event.sections, texts, strict=False))
         sent = (*self.sent, Sent(seq, event.turn, replies, sections)) if sections else self.sent
-        return replace(_in_force(sent), composed=event.turn)
+        return replace(_in_force(sent), composed=event.turn, lent=self.lent)
 
     def without(self, seqs: Collection[int], *, by_fold: bool) -> "Frames":
         """With the frames of these events off the surface: by a fold, or with what was undone.
@@ -119,7 +126,8 @@ class Frames(Struct, frozen=True, kw_only=True):
             if one.seq in seqs and name not in left.holding
             if by_fold or one.section.change == "again"
         }
-        return replace(left, hidden={**self.hidden, **gone}, composed=self.composed)
+        hidden = {**self.hidden, **gone}
+        return replace(left, hidden=hidden, composed=self.composed, lent=self.lent)
 
     def pruned(self, stubs: Iterable[Stub]) -> "Frames":
         """With as much of each frame as a pass left of it."""
@@ -133,7 +141,7 @@ class Frames(Struct, frozen=True, kw_only=True):
             for one in self.sent
         ]
         left = _in_force(one for one in sent if one.sections)
-        return replace(left, hidden=self.hidden, composed=self.composed)
+        return replace(left, hidden=self.hidden, composed=self.composed, lent=self.lent)
 
     def retired(self, *, turn: int, aged_before: int) -> dict[int, Parts]:
         """What a pass leaves of each frame of which something is superseded or has aged.
@@ -173,11 +181,12 @@ def plan_sections(
 ) -> tuple[tuple[FrameSection, ...], tuple[Text, ...]]:
     """What is new to say for a turn, and how it is said."""
     planned = [_plan(frames, one, turn) for one in offer.sections]
-    heard = {one.source for one in offer.sections} | {one.source for one in offer.missed}
-    planned += [_taken_back(name, turn) for name in frames.holding if name not in heard]
-    # one that failed said nothing new: what it gave before holds, and is to be seen again
-    missed = {one.source for one in offer.missed}
-    planned += [_again(one) for name, one in frames.hidden.items() if name in missed]
+    heard = {one.source for one in offer.sections}
+    # one that failed, or is asked elsewhere only, said nothing new: what it gave before holds, and
+    # is to be seen again
+    quiet = {one.source for one in offer.missed} | (frames.lent - heard)
+    planned += [_taken_back(name, turn) for name in frames.holding if name not in heard | quiet]
+    planned += [_again(one) for name, one in frames.hidden.items() if name in quiet]
     said = [one for one in planned if one is not None]
     return tuple(one for one, _ in said), tuple(Text(text) for _, text in said)
 

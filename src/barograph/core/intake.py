@@ -15,12 +15,14 @@ from barograph.core.cuts import last_calls
 from barograph.core.errors import SurfaceError
 from barograph.core.events import (
     Event,
+    Forked,
     MessageLeftOut,
     MessageSeen,
     Origin,
     Replaced,
     TurnBegan,
 )
+from barograph.core.forking import forked_from
 from barograph.core.ingest import Ruling, Unit, matching, rule, unit_key, units_of
 from barograph.core.inputs import CallWanted
 from barograph.core.model import Codec
@@ -37,6 +39,9 @@ _ORIGINS: Final[Mapping[Role, Origin]] = {"assistant": "model", "tool": "tool", 
 def take_in(work: Work, given: CallWanted, policy: Policy) -> None:
     """Bring the surface up to what the caller now shows, long results bounded by the policy."""
     units = units_of(work.codec, given.messages)
+    of = forked_from(work.state, given.path, units)
+    if of is not None:
+        work.log(Forked(at=given.at, path=given.path, of=of))
     seen = work.state.path(given.path).seen
     if given.known > len(seen):
         raise SurfaceError(

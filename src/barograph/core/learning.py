@@ -16,6 +16,7 @@ from barograph.core.events import (
     CallPlanned,
     Compacted,
     Event,
+    Forked,
     FrameComposed,
     HandedBack,
     HeaderSet,
@@ -36,6 +37,7 @@ from barograph.core.events import (
     ToolsLoaded,
     TurnBegan,
 )
+from barograph.core.forking import begin_as
 from barograph.core.ingest import unit_key
 from barograph.core.model import Codec
 from barograph.core.notes import Spoken
@@ -75,6 +77,8 @@ def learn(codec: Codec, state: State, seq: int, event: Event, key: bytes | None 
         return replace(state, fold=fold)
     before, surface = state.path(name), fold.surface(name)
     after = _learn_path(codec, _advanced(before, surface, event), surface, seq, event, key=key)
+    if isinstance(event, Forked):
+        after = begin_as(before, state.path(event.of))
     factors, tokens = state.factors, _reported(after, event)
     if tokens is not None:
         after, factors = _measured(after, surface, tokens, factors)

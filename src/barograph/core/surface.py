@@ -32,6 +32,7 @@ from barograph.core.events import (
     Breakpoint,
     Compacted,
     Event,
+    Forked,
     FrameComposed,
     HeaderSet,
     KeptWarm,
@@ -338,6 +339,9 @@ class Fold(Struct, frozen=True):
                 whole = self.surface(event.path)
                 asked = whole.cut(event.entries).appended(codec, Entry(seq, "user", event.parts))
                 return Fold(seq, {**self.surfaces, event.by: asked}, self.sources)
+            case Forked():
+                begun = self.surface(event.of)
+                return Fold(seq, {**self.surfaces, event.path: begun}, self.sources)
             case KeptWarm():
                 same = self.surface(event.path)
                 return Fold(seq, {**self.surfaces, event.by: same}, self.sources)

@@ -387,8 +387,9 @@ class Track:
         return set(self._tools_above()) == set(map(name_of, given))
 
     def _tools_above(self) -> tuple[str, ...]:
-        """Names of the tools of the agent above, in their order."""
-        above = self.session.state.surface(self.path.rpartition("/")[0]).header
+        """Names of the tools of the agent above, in their order; of a fork, those it began with."""
+        surface = self.session.state.surface
+        above = surface(self.path).header or surface(self.path.rpartition("/")[0]).header
         return () if above is None else tool_names(above.tools)
 
     def _marked_system(self, parts: Parts, marks: dict[int, Ttl]) -> SystemMessage | None:
