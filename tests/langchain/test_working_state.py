@@ -168,6 +168,26 @@ def test_history_that_is_taken_back_takes_along_what_was_set_in_it(run, simulato
     prove_sound(store, session, agent.exchanges)
 
 
+def test_an_answer_that_is_made_again_takes_along_what_was_set_by_it(
+    run, simulator, store, session
+):
+    agent = run()
+    agent.say("one", setting(1, goal="Ship it."), DONE)
+    agent.say("two", setting(2, goal="Stop it."), DONE)
+    asked = next(
+        each.config
+        for each in agent.agent.get_state_history(config(session))
+        if each.next == ("model",) and each.values["messages"][-1].text == "two"
+    )
+    simulator.play(session, [DONE])
+    agent.agent.invoke(None, asked)
+    agent.say("three", calling(("r", "read_working_state", {})), DONE)
+
+    assert "> Ship it." in agent.answers()[-1]
+    assert not any("Stop it." in text for text in sent_texts(agent.exchanges[-1]))
+    prove_sound(store, session, agent.exchanges)
+
+
 def test_a_subagent_has_a_state_of_its_own(simulator, store, session):
     frame = [working_state(goal="Ship it.")]
     child = create_agent(

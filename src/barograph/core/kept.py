@@ -38,6 +38,21 @@ class Kept(Struct, frozen=True):
         """With what an event adds or takes away."""
         return Kept((*self.notes, _Note(seq, event.source, event.key, event.text)))
 
+    def seen(self, answer: int, seq: int) -> "Kept":
+        """With what the tools of an answer kept dated by the message that the answer became.
+
+        They ran before the history had it, and are taken back with it.
+
+        Args:
+            answer: number of the event that the answer came by.
+            seq: number of the event that its message came by.
+        """
+        if not self.notes or self.notes[-1].seq < answer:
+            return self
+        return Kept(
+            tuple(note._replace(seq=seq) if note.seq > answer else note for note in self.notes)
+        )
+
     def before(self, seq: int) -> "Kept":
         """As it was before an event of that number: what followed was taken back."""
         return Kept(tuple(note for note in self.notes if note.seq < seq))

@@ -216,9 +216,13 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             replies = path.replies + (event.role == "assistant")
             candidate = candidate_of(codec, surface, replies)
             pending = path.pending if candidate is None else path.pending.with_candidate(candidate)
+            kept = path.kept
+            if event.role == "assistant" and event.same_as is not None:
+                kept = kept.seen(event.same_as, seq)
             path = replace(
                 path,
                 seen=_seen(path, seq, event, parts, key),
+                kept=kept,
                 spoken=path.spoken.appended(spoken),
                 replies=replies,
                 pending=pending,
