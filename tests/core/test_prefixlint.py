@@ -259,3 +259,22 @@ def test_a_long_prompt_is_compared_in_no_time():
 
     assert kinds(found) == [("system prompt", "moment")]
     assert time.process_time() - start < 5
+
+
+def test_a_schema_too_deep_to_be_read_is_compared_as_text_and_hides_no_other_tool():
+    schema = {}
+    for _ in range(200):
+        schema = {"properties": {"a": schema}}
+    deep = {"name": "deep", "input_schema": schema}
+    others = [{"name": "look", "description": f"It is 10:0{n}."} for n in range(2)]
+    before, after = (
+        tools(other, deep | {"description": "x" * n}) for n, other in enumerate(others)
+    )
+
+    found = [(one.label, one.kind) for one in compare(before, after)]
+
+    assert found == [
+        ("tool look, description", "moment"),
+        ("tool that cannot be read", "text"),
+    ]
+    assert suspect(before) == ()

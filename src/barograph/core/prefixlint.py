@@ -39,6 +39,7 @@ _FIXES: Final[dict[tuple[str, Kind], str]] = {
     ),
     ("tools", "text"): f"Keep name, description and schema of a tool; what changes, {_FRAME}",
 }
+_UNREAD: Final = "that cannot be read"
 _IN_ORDER: Final = "Pass the tools in a fixed order, such as by name."
 
 
@@ -158,7 +159,11 @@ def _in_tools(before: str, after: str) -> Iterator[Finding]:
 
 def _in_tool(name: str, before: str, after: str) -> Iterator[Finding]:
     """Differences between two definitions of a tool: by their texts, or in the order of keys."""
-    left, right = (dict(_leaves(parse_json(one), "")) for one in (before, after))
+    read = [parse_json(one) for one in (before, after)]
+    if None in read:
+        yield from _in_text("tools", f"tool {name}", before, after)
+        return
+    left, right = (dict(_leaves(one, "")) for one in read)
     if left == right:
         yield from _in_text("tools", f"tool {name}", before, after, kind="order")
         return
@@ -215,7 +220,9 @@ def _texts_in(reading: Reading) -> Iterator[tuple[Literal["tools", "system"], st
 def _tools(tools: str) -> dict[str, str]:
     """Definitions as spelled, by name; a name that comes again has its number."""
     found: dict[str, str] = {}
-    for name, definition in zip(tool_names(tools), array_items(tools), strict=True):
+    for definition in array_items(tools):
+        # by itself: a schema that is too deep to be read says nothing of the other tools
+        name = next(iter(tool_names(f"[{definition}]")), _UNREAD)
         number = sum(known.partition("#")[0] == name for known in found)
         found[f"{name}#{number + 1}" if number else name] = definition
     return found
