@@ -18,7 +18,7 @@ PROSE = "Be careful. "
 def warned(simulator, store, session, caplog):
     """The lines said of a run of so many calls whose system prompt is this one or that."""
 
-    def run(prompts, *, tools=(look,), calls=4):
+    def run(prompts, *, tools=(look,), calls=4, mode="normal"):
         texts = itertools.cycle(prompts)
 
         @dynamic_prompt
@@ -26,7 +26,7 @@ def warned(simulator, store, session, caplog):
             return PROSE * 300 + next(texts)
 
         agent = agent_at(
-            simulator.url, session, store, tools, middleware=[prompt, Barograph(store)]
+            simulator.url, session, store, tools, middleware=[prompt, Barograph(store, mode=mode)]
         )
         simulator.play(session, [*(looking(f"a{n}") for n in range(calls - 1)), DONE])
         with caplog.at_level(logging.WARNING, logger="barograph"):
@@ -58,3 +58,11 @@ def test_a_prompt_that_was_changed_once_is_nobodys_business(warned):
 
 def test_a_prompt_that_stays_is_not_spoken_of(warned):
     assert warned(["The cat sleeps; it is 10:00:00."]) == []
+
+
+def test_invariant_10_of_a_private_session_no_word_is_quoted(warned):
+    (line,) = warned([f"Anna is ill; it is 10:00:0{n}." for n in range(4)], mode="private")
+
+    assert "system prompt, moment. Leave the clock" in line
+    assert "Anna" not in line
+    assert "10:00" not in line

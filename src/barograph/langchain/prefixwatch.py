@@ -18,11 +18,11 @@ class PrefixWatch:
 
     It warns of a clock, an id or another order at their first change, and of other text when the
     same piece changes for the second time; once for the whole path, since one changed byte costs
-    all that follows.
+    all that follows. Of a private session it quotes nothing: what hears a logger may keep it.
     """
 
-    def __init__(self, session: str, path: str) -> None:
-        self._session, self._path = session, path
+    def __init__(self, session: str, path: str, *, quotes: bool = True) -> None:
+        self._session, self._path, self._quotes = session, path, quotes
         self._last: Header | None = None
         self._changed: set[str] = set()
         self._is_told = False
@@ -44,12 +44,11 @@ class PrefixWatch:
         self._is_told = True
         _log.warning(
             "barograph: what precedes the messages of %s in session %s changes from call to call, "
-            "so nothing is read from the cache: %s, %r was %r. %s `barograph lint` finds the rest.",
+            "so nothing is read from the cache: %s, %s. %s `barograph lint` finds the rest.",
             self._path,
             self._session,
             finding.label,
-            finding.after,
-            finding.before,
+            f"{finding.after!r} was {finding.before!r}" if self._quotes else finding.kind,
             finding.fix,
         )
 

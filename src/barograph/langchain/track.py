@@ -135,7 +135,7 @@ class Track:
         self._read: tuple[Any, Header, int] | None = None
         self._deferred: Sequence[ToolCard] | None = None
         self._renewals = session.renewals
-        self._prefix = PrefixWatch(session.id, path)
+        self._prefix = PrefixWatch(session.id, path, quotes=session.mode != "private")
 
     def continues(self, messages: Sequence[BaseMessage]) -> bool:
         """Whether this history begins as the one before did, whatever the ids of its messages."""

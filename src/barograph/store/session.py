@@ -132,6 +132,11 @@ class Session:
         return opened
 
     @property
+    def mode(self) -> Mode:
+        """What kind of run it is here; the log may have begun as another."""
+        return self._mode
+
+    @property
     def state(self) -> State:
         """The state after the last input."""
         return self._state
