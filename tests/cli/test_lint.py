@@ -1,6 +1,7 @@
 """`barograph lint`: each defect of an agent is named, and nothing is sent or written meanwhile."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,15 @@ def test_a_clean_agent_ends_with_0_and_leaves_nothing_behind(run, tmp_path):
     assert shown.exit_code == 0, shown.output
     assert "are the same in 5 runs in 4 processes" in shown.stdout
     assert list(tmp_path.rglob("*.db*")) == []
+
+
+def test_a_module_that_exits_and_leaves_a_thread_running_keeps_nobody_waiting(run):
+    began = time.monotonic()
+    shown = run("lintable.busy:give_up")
+
+    assert time.monotonic() - began < 60
+    assert shown.exit_code == 2
+    assert "SystemExit: there is no config" in shown.stderr
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ import os
 import subprocess
 import sys
 import time
+import traceback
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import msgspec
 from msgspec import Struct
@@ -175,5 +176,18 @@ def _days(at: float) -> tuple[str, ...]:
     return tuple(written)
 
 
+def _end(named: str, number: int, output: Path) -> NoReturn:
+    """Do all of it, and end this process: a thread that a module began must not keep it."""
+    code = 1
+    try:
+        _main(named, number, output)
+        code = 0
+    except BaseException:  # noqa: BLE001 - a module may even exit
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
 if __name__ == "__main__":
-    _main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+    _end(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
