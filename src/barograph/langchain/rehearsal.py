@@ -24,6 +24,7 @@ from barograph.core.errors import UsageError
 from barograph.core.prefixlint import Reading
 from barograph.core.sent import text_of
 from barograph.langchain.messages import read_system
+from barograph.store import without_files
 
 _FIRST_WORDS: Final = "Hello."
 _rehearsing: ContextVar[bool] = ContextVar("barograph_rehearsing", default=False)
@@ -39,7 +40,8 @@ def rehearsing() -> Iterator[None]:
     """Make agents, and import modules that make them, without touching a store."""
     token = _rehearsing.set(True)
     try:
-        yield
+        with without_files():
+            yield
     finally:
         _rehearsing.reset(token)
 

@@ -1,9 +1,12 @@
 """Where logs live: one Protocol, one contract test, several backends."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from barograph.core.errors import LogCorrupt, UsageError
 from barograph.store.database import identify_file, set_file_aside
@@ -12,6 +15,7 @@ from barograph.store.protocol import End, Logged, SessionInfo, Store, resolve_se
 from barograph.store.sqlite import SqliteStore
 
 _log = logging.getLogger("barograph")
+_without_files: Final[ContextVar[bool]] = ContextVar("barograph_without_files", default=False)
 
 __all__ = [
     "End",
@@ -23,6 +27,16 @@ __all__ = [
     "open_store",
     "resolve_session",
 ]
+
+
+@contextmanager
+def without_files() -> Iterator[None]:
+    """While it lasts, a store that is opened by a path is in memory."""
+    token = _without_files.set(True)
+    try:
+        yield
+    finally:
+        _without_files.reset(token)
 
 
 def open_store(
@@ -45,7 +59,8 @@ def open_store(
         LogCorrupt: the file is damaged.
         SchemaTooNew: written by a newer version.
     """
-    if where == "memory":
+    is_path = isinstance(where, str | PathLike)
+    if where == "memory" or (is_path and _without_files.get()):
         return MemoryStore()
     if isinstance(where, str | PathLike):
         path = Path(where).expanduser() if str(where).startswith("~") else where

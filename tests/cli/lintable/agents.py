@@ -14,8 +14,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from barograph.frame import Source
 from barograph.langchain import Barograph
+from barograph.store import open_store
 
 STORE = Path(os.environ.get("LINTABLE_STORE", "sessions.db"))
+KEPT = open_store(STORE)
 PROSE = "Be kind. Orders since 2024-01-15 count; hours are 09:00 to 17:00, as of release 1.2.3."
 COLOURS = {"red", "green", "blue", "yellow", "white", "black"}
 
