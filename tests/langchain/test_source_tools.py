@@ -9,6 +9,7 @@ from stage import Run, ask, calling, config, prove_sound, sent_texts
 from barograph.core.errors import UsageError
 from barograph.core.events import SourceKept
 from barograph.core.policy import Policy
+from barograph.core.trust import Item
 from barograph.frame import Source, SourceTool
 from barograph.langchain import Barograph
 from barograph.simulator import Reply
@@ -73,6 +74,31 @@ def test_another_process_goes_on_with_what_was_kept(run, store, session):
     pad.say("When?", DONE)
 
     assert "High tide at six." in _last_request(pad)
+
+
+def test_texts_of_a_class_of_their_own_are_kept_and_told_as_texts(simulator, session, store):
+    class Words(str):
+        __slots__ = ()
+
+    def jot(caller):
+        """Write something down."""
+        caller.keep({Words("note"): Words("High tide at six.")})
+        return Words("Written down.")
+
+    tides = Source(
+        name=Words("pad"),
+        compose=lambda ask: [
+            Item(id=Words("tide"), text=Words(text), trust=Words("derived"))
+            for text in ask.kept("pad").values()
+        ],
+        tools=(SourceTool(name="jot", run=jot),),
+    )
+    pad = Run(simulator, session, store, {"frame": [tides]})
+    pad.say("Remember.", calling(("j", "jot", {})), DONE)
+    pad.say("When?", DONE)
+
+    assert "High tide at six." in _last_request(pad)
+    prove_sound(store, session, pad.exchanges)
 
 
 def test_what_is_kept_anew_takes_the_place_of_what_was_there(run):

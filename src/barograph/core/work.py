@@ -37,12 +37,23 @@ class Work:
 
 
 def _well_formed(event: Event) -> Event:
-    """The event in text that UTF-8 can carry; file names from Python may hold lone surrogates."""
+    """The event in plain text that UTF-8 can carry.
+
+    File names from Python may hold lone surrogates, and what libraries give may be of a class that
+    is derived from `str`.
+    """
     try:
         _encoder.encode(event)
-    except UnicodeEncodeError:
-        return msgspec.convert(_cleaned(msgspec.to_builtins(event)), type(event))
+    except (UnicodeEncodeError, TypeError):
+        plain = msgspec.to_builtins(event, enc_hook=_plain)
+        return msgspec.convert(_cleaned(plain), type(event))
     return event
+
+
+def _plain(value: object) -> str:
+    if not isinstance(value, str):
+        raise NotImplementedError  # msgspec names its type
+    return str.__str__(value)
 
 
 def _cleaned(value: object) -> object:
