@@ -261,3 +261,8 @@ def test_a_source_is_asked_in_the_modes_that_it_names_and_in_no_other():
 def test_a_name_that_no_section_could_have_is_refused(name):
     with pytest.raises(UsageError, match="source of the frame"):
         Source(name=name, compose=lambda _: "x")
+
+
+def test_a_trust_that_no_log_could_hold_is_refused():
+    with pytest.raises(UsageError, match="trust of the source goal is 'system'"):
+        Source(name="goal", compose=lambda _: "x", trust="system")

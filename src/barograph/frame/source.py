@@ -1,7 +1,7 @@
 """What a source of the frame is: something that is asked once a turn, within limits."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -119,6 +119,9 @@ class Source(Struct, frozen=True, kw_only=True):
         elif self.budget_chars < 1:
             what = f"budget_chars of the source {self.name} is {self.budget_chars}."
             next_step = "Give the most characters of its section, or leave the source out."
+        elif self.trust not in get_args(Trust):  # no log could be read that holds another
+            what = f"trust of the source {self.name} is {self.trust!r}."
+            next_step = f"Choose one of {', '.join(get_args(Trust))}."
         elif not MODES.issuperset(self.modes):
             given = ", ".join(sorted(map(repr, self.modes)))
             what = f"modes of the source {self.name} are {given}: not all of them are modes."
