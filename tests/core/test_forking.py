@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from barograph.core.events import (
-    CallPlanned,
     Compacted,
     Forked,
     FrameComposed,
@@ -15,7 +14,6 @@ from barograph.core.events import (
     Nudged,
     Pruned,
     Replaced,
-    ResponseCame,
     Stub,
 )
 from barograph.core.frames import Offer, Offered

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from barograph.core.errors import UsageError
 from barograph.core.state import State
 from barograph.core.trust import Item
-from barograph.frame import MODES, Ask, Composer, Source
+from barograph.frame import MODES, Ask, Composer, Source, SourceTool
 
 ASK = Ask(session="s", path="main", text="hello", at=0.0, mode="normal", state=State())
 GOOD = Source(name="good", compose=lambda _: "Fine.", trust="operator")
@@ -266,3 +266,23 @@ def test_a_name_that_no_section_could_have_is_refused(name):
 def test_a_trust_that_no_log_could_hold_is_refused():
     with pytest.raises(UsageError, match="trust of the source goal is 'system'"):
         Source(name="goal", compose=lambda _: "x", trust="system")
+
+
+async def _async_jot(caller):
+    """Write something down."""
+    return "Written down."
+
+
+@pytest.mark.parametrize(
+    ("name", "run", "said"),
+    [
+        ("jot down", lambda _: "x", "has the name 'jot down'"),
+        ("jot", _async_jot, "is a coroutine function"),
+        ("jot", lambda: "x", "no parameter for its caller"),
+        ("jot", lambda *, _: "x", "no parameter for its caller"),
+    ],
+    ids=["a name", "a coroutine", "no parameter", "a keyword"],
+)
+def test_a_tool_that_no_agent_could_call_is_refused(name, run, said):
+    with pytest.raises(UsageError, match=said):
+        SourceTool(name=name, run=run)

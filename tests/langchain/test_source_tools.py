@@ -175,3 +175,12 @@ def _offered(pad):
 
 def _last_request(pad):
     return "\n".join(text or "" for text in sent_texts(pad.exchanges[-1]))
+
+
+@pytest.mark.parametrize("name", ["jot", "read_original"])
+def test_a_tool_whose_name_another_one_has_is_refused(store, name):
+    other = Source(
+        name="other", compose=lambda _: None, tools=(SourceTool(name=name, run=lambda _: ""),)
+    )
+    with pytest.raises(UsageError, match=f"More than one tool has the name {name}"):
+        Barograph(store, frame=[_pad(), other])

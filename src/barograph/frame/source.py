@@ -1,6 +1,8 @@
 """What a source of the frame is: something that is asked once a turn, within limits."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from inspect import iscoroutinefunction, signature
 from typing import Final, TypeAlias, get_args
 
 from msgspec import Struct
@@ -13,6 +15,7 @@ from barograph.core.trust import Item, Trust
 
 MODES: Final[frozenset[Mode]] = frozenset(("normal", "goal", "private"))
 NOT_PRIVATE: Final[frozenset[Mode]] = frozenset(("normal", "goal"))
+_TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Ask(Struct, frozen=True, kw_only=True):
@@ -68,11 +71,33 @@ class SourceTool(Struct, frozen=True, kw_only=True):
             agent path one after another: what one keeps, the next one finds.
         subagents: whether agents below the main one have it where the source is not asked for
             them: for one that is of use without the section.
+
+    Raises:
+        UsageError: a name that no provider takes, or a function that cannot be run so.
     """
 
     name: str
     run: Callable[..., str]
     subagents: bool = False
+
+    def __post_init__(self) -> None:
+        if not _TOOL_NAME.fullmatch(self.name):
+            what = f"A tool of a source has the name {self.name!r}."
+            next_step = "Give it at most 64 letters, digits, hyphens and underscores."
+        elif iscoroutinefunction(self.run):
+            what = f"The tool {self.name} of a source is a coroutine function."
+            next_step = "Give a plain function: it runs in a thread, so it may wait."
+        elif not _takes_caller(self.run):
+            what = f"The tool {self.name} of a source has no parameter for its caller."
+            next_step = "Let its first parameter be the Caller."
+        else:
+            return
+        raise UsageError(what, next_step=next_step, tool=self.name)
+
+
+def _takes_caller(run: Callable[..., object]) -> bool:
+    first = next(iter(signature(run).parameters.values()), None)
+    return first is not None and first.kind in (first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD)
 
 
 Given: TypeAlias = str | Sequence[Item] | None

@@ -1,22 +1,41 @@
 """The tools of the sources of the frame, as LangChain has tools."""
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool, create_schema_from_function
 
-from barograph.core.errors import BarographError
+from barograph.core.errors import BarographError, UsageError
 from barograph.core.inputs import KeepWanted
 from barograph.core.texts import SOURCE_TOOL_BELOW, SOURCE_TOOL_OUTSIDE
 from barograph.frame import Caller, Source, SourceTool
 from barograph.langchain.asking import ASKING, Asking
+from barograph.langchain.deferred import SEARCH_TOOLS
 from barograph.langchain.header import ALWAYS_OFFERED, MAIN_ONLY
+from barograph.langchain.tools import RECALL
 
 
 def tools_of(sources: Iterable[Source]) -> tuple[BaseTool, ...]:
-    """The tools of these sources, in their order."""
-    return tuple(_tool(source, one) for source in sources for one in source.tools)
+    """The tools of these sources, in their order.
+
+    Raises:
+        UsageError: two of them have one name, or one that a tool of ours has. An agent would
+            offer one of the two, and say nothing of the other.
+    """
+    given = [(source, one) for source in sources for one in source.tools]
+    names = Counter(
+        [*(one.name for _, one in given), *(one.name for one in (*RECALL, SEARCH_TOOLS))]
+    )
+    twice = [one.name for _, one in given if names[one.name] > 1]
+    if twice:
+        raise UsageError(
+            f"More than one tool has the name {twice[0]}.",
+            next_step="Give each tool of the sources of the frame a name of its own.",
+            tools=tuple(twice),
+        )
+    return tuple(_tool(source, one) for source, one in given)
 
 
 def _tool(source: Source, given: SourceTool) -> BaseTool:
