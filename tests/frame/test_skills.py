@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from barograph.core.errors import UsageError
 from barograph.core.events import SourceKept
 from barograph.core.kept import Kept
+from barograph.core.skilltexts import skill_index, skill_row
 from barograph.frame import MODES, Ask, Caller, skillfiles, skills
 from barograph.frame.skillfiles import Skill, SkillFolders
 from barograph.frame.skills import plan_index
@@ -111,6 +112,22 @@ def test_detail_gives_way_to_the_budget_and_identity_never(listed, budget_chars,
     assert rows == sorted(rows)
     assert others == sorted(others)
     assert len(text) <= budget_chars or not rows
+    described = {one.name: skill_row(one.name, one.description) for one in found}
+    for name in others:  # there is no room for one more
+        wider = skill_index([described[each] for each in [*rows, name]], [*set(others) - {name}])
+        assert len(wider) > budget_chars
+
+
+def test_an_index_of_thousands_is_made_well_within_the_time_of_a_turn():
+    found = [
+        Skill(name=f"skill-{number}", description="Does a thing. " * 4, text="", folder=None)
+        for number in range(10_000)
+    ]
+    began = time.process_time()
+    text = plan_index(found, (), 200_000)
+
+    assert time.process_time() - began < 1.0
+    assert 199_000 < len(text) <= 200_000
 
 
 def test_what_was_used_last_is_described_first_and_the_order_stays_the_alphabets(tmp_path):

@@ -36,6 +36,11 @@ def skill_index(rows: Sequence[str], names: Sequence[str]) -> str:
     return "\n".join((_INDEX, *rows, *more))
 
 
+def described_chars(name: str, row: str) -> int:
+    """How much longer an index is where it describes a skill that else is one of several names."""
+    return len(f"{row}\n") - len(f"{name}, ")
+
+
 def skill_text(
     name: str, text: str, *, folder: str, files: Sequence[str], trust: Trust = "operator"
 ) -> str:

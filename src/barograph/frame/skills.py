@@ -17,6 +17,7 @@ from typing import Annotated, Final
 
 from barograph.core.errors import UsageError
 from barograph.core.skilltexts import (
+    described_chars,
     no_such_file,
     no_such_skill,
     skill_file,
@@ -86,11 +87,16 @@ def plan_index(found: Sequence[Skill], used: Sequence[str], budget_chars: int) -
         return ""
     rows = {one.name: skill_row(one.name, one.description) for one in sorted(found, key=_name)}
     text = skill_index(list(rows.values()), ())
-    described: set[str] = set(rows) if len(text) <= budget_chars else set()
-    for name in () if described else dict.fromkeys((*used, *rows)):
-        if name in rows:
-            wider = _index(rows, described | {name})
-            described |= {name} if len(wider) <= budget_chars else set()
+    if len(text) <= budget_chars:
+        return text
+    longer = {name: described_chars(name, row) for name, row in rows.items()}
+    any_name = next(iter(rows))
+    left_chars = budget_chars - (len(_index(rows, {any_name})) - longer[any_name])
+    described = set[str]()
+    for name in dict.fromkeys((*used, *rows)):
+        if name in rows and longer[name] <= left_chars:
+            left_chars -= longer[name]
+            described.add(name)
     return _index(rows, described)
 
 
