@@ -171,7 +171,10 @@ def test_a_file_that_is_named_is_taken_whatever_its_name(tmp_path):
         ("file:///a.md", "is an address"),
         ("nowhere.md", "no file or folder"),
         ("/dev/null", "no file or folder"),
+        ("", "is empty"),
+        ("word " * 2_000, "cannot be looked at: File name too long"),
     ],
+    ids=["https", "file", "nowhere", "a device", "empty", "a text"],
 )
 def test_an_address_or_nothing_is_refused(given, words):
     with pytest.raises(UsageError, match=words) as refused:

@@ -18,6 +18,7 @@ from barograph.core.errors import UsageError
 MOST_BYTES: Final = 50_000_000
 """The largest file that is read."""
 
+_SHOWN_CHARS: Final = 200
 _NOT_SAID: Final = ("head", "script", "style", "noscript", "template")
 _BYTE_ORDERS: Final = (b"\xff\xfe", b"\xfe\xff")
 
@@ -29,15 +30,25 @@ def list_files(given: str) -> tuple[list[Path], int]:
     Of a folder, only files whose names say that they hold text are taken.
 
     Raises:
-        UsageError: an address, or nothing that is there.
+        UsageError: an address, or nothing that is there and can be looked at.
     """
+    if not given:  # as a path, it would be the folder that one stands in
+        what = "The name of a file or folder is empty."
+        raise UsageError(what, next_step="See whether a variable was not set.", path=given)
+    shown = given[:_SHOWN_CHARS]
     if "://" in given:
-        what, next_step = f"{given} is an address.", "Nothing is fetched: save it as a file first."
-        raise UsageError(what, next_step=next_step, path=given)
+        what, next_step = f"{shown} is an address.", "Nothing is fetched: save it as a file first."
+        raise UsageError(what, next_step=next_step, path=shown)
     path = Path(given)
-    if path.is_file():
+    try:
+        is_file, is_folder = path.is_file(), path.is_dir()
+    except OSError as error:  # too long for a name, or behind a folder that may not be entered
+        what = f"{shown} cannot be looked at: {error.strerror}."
+        next_step = "Look at how it is written, and who may read it."
+        raise UsageError(what, next_step=next_step, path=shown) from error
+    if is_file:
         return [path], 0
-    if not path.is_dir():
+    if not is_folder:
         what, next_step = f"There is no file or folder {given}.", "Look at how it is written."
         raise UsageError(what, next_step=next_step, path=given)
     every = _below(path)
