@@ -105,6 +105,15 @@ def test_goal_runs_are_not_told_of(store):
     assert [one.id for one in told(session_digest(store))] == ["asked"]
 
 
+def test_invariant_10_a_private_session_of_a_shared_store_is_neither_told_of_nor_read(store):
+    talk(store, "asked", "A question.")
+    talk(store, "hidden", "A secret.", mode="private")
+    digest = session_digest(store)
+
+    assert [one.id for one in told(digest)] == ["asked"]
+    assert "no other session" in recalled(digest, "hidden")
+
+
 def test_a_session_that_was_deleted_is_gone_and_one_of_the_same_name_is_another(store):
     talk(store, "s1", "Old topic.")
     digest = session_digest(store)

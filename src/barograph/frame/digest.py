@@ -47,7 +47,8 @@ def session_digest(
     """A source that tells of other sessions, and the tool `recall_session` with it.
 
     What it tells is untrusted: a first message may hold anything that was pasted into it. Goal runs
-    are not told, and not told of.
+    are not told, and not told of; of private runs, whose store may be shared in memory, nothing is
+    told or read.
 
     Args:
         logs: where the sessions are: the store of the middleware, or another one.
@@ -81,7 +82,7 @@ class _Digest:
             if opening is None or not opening.said:
                 continue
             told[_age(one)] = opening
-            if opening.mode != "goal":
+            if opening.mode == "normal":
                 items.append(_item(one, opening))
             if len(items) == MOST_SESSIONS:
                 break
@@ -101,6 +102,8 @@ class _Digest:
         if len(found) != 1:
             return no_session(id, found)
         try:
+            if opening_of(self._logs.read(found[0])).mode == "private":
+                return no_session(id, ())
             said = sayings(self._logs.read(found[0]))
         except UnknownSession:
             return no_session(id, ())
