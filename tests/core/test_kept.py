@@ -36,7 +36,7 @@ def test_what_is_taken_back_gives_way_to_what_was_there_before():
     assert kept.before(2).of("plan") == {"goal": "Ship it."}
 
 
-def test_what_the_tools_of_an_answer_kept_is_taken_back_with_its_message():
+def test_what_is_dated_by_a_message_is_taken_back_with_it():
     kept = _kept(("plan", "goal", "Ship it."), ("plan", "goal", "Stop.")).seen(1, 5)
 
     assert kept.of("plan") == {"goal": "Stop."}

@@ -168,23 +168,24 @@ def test_history_that_is_taken_back_takes_along_what_was_set_in_it(run, simulato
     prove_sound(store, session, agent.exchanges)
 
 
-def test_an_answer_that_is_made_again_takes_along_what_was_set_by_it(
-    run, simulator, store, session
-):
+@pytest.mark.parametrize("again", ["model", "tools"])
+def test_what_is_done_again_takes_along_what_was_set_by_it(run, simulator, store, session, again):
+    after = {"model": "human", "tools": "ai"}[again]
     agent = run()
     agent.say("one", setting(1, goal="Ship it."), DONE)
     agent.say("two", setting(2, goal="Stop it."), DONE)
-    asked = next(
+    before = next(
         each.config
         for each in agent.agent.get_state_history(config(session))
-        if each.next == ("model",) and each.values["messages"][-1].text == "two"
+        if (each.next, each.values["messages"][-1].type) == ((again,), after)
+        and sum(one.type == "human" for one in each.values["messages"]) == 2
     )
     simulator.play(session, [DONE])
-    agent.agent.invoke(None, asked)
+    agent.agent.invoke(ask("another two"), before)
     agent.say("three", calling(("r", "read_working_state", {})), DONE)
 
     assert "> Ship it." in agent.answers()[-1]
-    assert not any("Stop it." in text for text in sent_texts(agent.exchanges[-1]))
+    assert not any("> Stop it." in text for text in agent.sections())
     prove_sound(store, session, agent.exchanges)
 
 

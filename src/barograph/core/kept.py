@@ -38,19 +38,19 @@ class Kept(Struct, frozen=True):
         """With what an event adds or takes away."""
         return Kept((*self.notes, _Note(seq, event.source, event.key, event.text)))
 
-    def seen(self, answer: int, seq: int) -> "Kept":
-        """With what the tools of an answer kept dated by the message that the answer became.
+    def seen(self, since: int, seq: int) -> "Kept":
+        """With all that was kept since an event dated by a message, with which it is taken back.
 
-        They ran before the history had it, and are taken back with it.
+        A tool runs before the history has its call and its result.
 
         Args:
-            answer: number of the event that the answer came by.
-            seq: number of the event that its message came by.
+            since: number of that event.
+            seq: number of the event that the message came by.
         """
-        if not self.notes or self.notes[-1].seq < answer:
+        if not self.notes or self.notes[-1].seq <= since:
             return self
         return Kept(
-            tuple(note._replace(seq=seq) if note.seq > answer else note for note in self.notes)
+            tuple(note._replace(seq=seq) if note.seq > since else note for note in self.notes)
         )
 
     def before(self, seq: int) -> "Kept":

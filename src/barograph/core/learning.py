@@ -219,6 +219,10 @@ def _learn_path(  # noqa: C901, PLR0911, PLR0912 - one arm for each kind of even
             kept = path.kept
             if event.role == "assistant" and event.same_as is not None:
                 kept = kept.seen(event.same_as, seq)
+            elif (
+                event.role == "tool" and len(surface.entries) > 1
+            ):  # it follows the call, or another result of the round
+                kept = kept.seen(surface.entries[-2].seq - 1, seq)
             path = replace(
                 path,
                 seen=_seen(path, seq, event, parts, key),
