@@ -87,7 +87,7 @@ def test_what_failed_and_what_is_carried_stand_below(shown):
 def test_a_turn_without_a_frame_says_so_and_what_it_carried(shown):
     lines = shown("3")
 
-    assert lines[2] == "Turn 3 has no frame: no source of context was asked."
+    assert lines[2] == "Turn 3 has no frame: no source of context had anything to say."
     assert "  ■ place" in lines[5]
 
 
@@ -110,7 +110,7 @@ def test_text_is_what_the_model_saw_and_nothing_else(run, framed):
     assert parts[0].startswith('<context from="goal" turn="1">')
     none = run("frame", "framed", "3", "--text", store=framed)
     assert (none.exit_code, none.stdout) == (0, "")
-    assert none.stderr == "Turn 3 has no frame: no source of context was asked.\n"
+    assert none.stderr == "Turn 3 has no frame: no source of context had anything to say.\n"
 
 
 def test_json_is_one_document_of_a_stated_schema(run_json, framed):

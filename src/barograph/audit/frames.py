@@ -73,7 +73,7 @@ class TurnFrame(Struct, frozen=True, kw_only=True):
         turn: number of the turn.
         turns: number of the last turn of the path.
         began_at: seconds since the epoch.
-        frames: events of its frames, in order; none where no source was asked.
+        frames: events of its frames, in order; none where no source had anything to say.
         sections: what they said.
         missed: sources that failed or were late; what they gave before still held.
         carried: what was in force beside it, the oldest first.

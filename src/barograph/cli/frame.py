@@ -105,7 +105,7 @@ def _print(console: "Console", found: "TurnFrame") -> None:
 
 
 def _nothing(found: "TurnFrame") -> str:
-    what = "nothing new was said" if found.frames else "no source of context was asked"
+    what = "nothing new was said" if found.frames else "no source of context had anything to say"
     return f"Turn {found.turn} has no frame: {what}."
 
 
