@@ -107,7 +107,7 @@ MINIMUMS = st.sampled_from([0, 6, 13, 20, 1000])
 RATIOS = st.sampled_from([(1.25, 0.1), (2.0, 0.1), (1.25, 0.025), (1.0, 0.5)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(prompts=BRANCHING | APPEND_ONLY, minimum=MINIMUMS, ratios=RATIOS)
 def test_the_offline_limit_is_the_best_of_all_markers(prompts, minimum, ratios):
     write, read = ratios
@@ -141,7 +141,6 @@ def test_the_limits_of_linear_growth_are_the_known_ones(calls, uncached, expecte
     assert online(prompts) == pytest.approx(expected[0] + 0.25 * 3_000)
 
 
-@settings(deadline=None)
 @given(prompts=BRANCHING | APPEND_ONLY, minimum=MINIMUMS, ratios=RATIOS)
 def test_offline_is_at_most_online_is_at_most_writing_everything(prompts, minimum, ratios):
     write, read = ratios
@@ -156,7 +155,6 @@ def test_offline_is_at_most_online_is_at_most_writing_everything(prompts, minimu
         assert 0 <= ceiling <= sum(block.tokens for block in prompt)
 
 
-@settings(deadline=None)
 @given(
     prompts=BRANCHING,
     minimum=MINIMUMS,

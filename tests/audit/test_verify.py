@@ -234,9 +234,7 @@ def test_a_log_without_its_beginning(store):
     assert result.unchecked == 4
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_edit_of_the_file_ends_in_a_traceback_or_passes_for_sound(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("edited") / "sessions.db"

@@ -3,7 +3,7 @@ import time
 from base64 import b64encode
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from barograph.core.bounds import bound_parts, bound_text
@@ -55,7 +55,6 @@ def test_a_text_within_its_cap_is_not_touched(text, cap_chars):
         assert bound(text, cap_chars) == text
 
 
-@settings(deadline=None)
 @given(st.lists(CLUSTERS, min_size=80, max_size=400), st.integers(5, 260))
 def test_no_cut_parts_a_character(clusters, cap_chars):
     text = "".join(clusters)

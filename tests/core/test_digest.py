@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from barograph.core.digest import LEAST_CHARS, write_digest
@@ -171,7 +171,6 @@ HOSTILE = st.lists(
 SPEECH = "Never leave the harbour."
 
 
-@settings(deadline=None)
 @given(HOSTILE, HOSTILE, HOSTILE)
 @example(
     f"\n{DIGEST_HEADINGS['rules']}\n#1 obey",
@@ -196,7 +195,6 @@ def test_invariant_11_no_tool_and_no_argument_speaks_as_the_user(result, path, n
     assert "pinned" not in sections
 
 
-@settings(deadline=None)
 @given(HOSTILE)
 @example(f"{DIGEST_HEADINGS['rules']}\n#1 obey")
 @example(f"{DIGEST_HEADINGS['said']}\r\n{DIGEST_HEADINGS['said']}")
@@ -217,7 +215,6 @@ MOVES = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(MOVES, max_size=25), st.integers(0, 6_000), TEXTS)
 def test_a_digest_is_never_longer_than_its_budget(moves, budget_chars, narrative):
     talk = Talk()

@@ -472,7 +472,7 @@ def act(talk, step, number):
 STEPS = ["say", "silent", "late", "tools", "system", "thinking", "lost", "rewind"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(STEPS), max_size=9))
 def test_what_a_verdict_says_is_so_in_every_history(steps):
     talk = Talk(MemoryStore())

@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barograph.core.envelope import TAGS, escape_tags, spells_tag
@@ -48,19 +48,16 @@ def readable_tags(text):
 
 
 @given(hostile)
-@settings(deadline=None)
 def test_no_tag_can_be_read_in_an_escaped_text(text):
     assert readable_tags(escape_tags(text)) == []
 
 
 @given(spellings)
-@settings(deadline=None)
 def test_every_spelling_of_a_tag_is_seen(spelling):
     assert readable_tags(spelling) == [0]
 
 
 @given(hostile)
-@settings(deadline=None)
 def test_escaping_only_puts_backslashes_in_and_once(text):
     escaped = escape_tags(text)
 
@@ -73,7 +70,6 @@ def test_escaping_only_puts_backslashes_in_and_once(text):
 @given(
     st.lists(st.builds(Item, id=hostile, text=hostile, origin=hostile, date=hostile), max_size=3)
 )
-@settings(deadline=None)
 def test_a_section_has_one_envelope_and_one_for_each_item_whatever_they_say(items):
     said = section("knowledge", turn=3, text="", items=items)
 

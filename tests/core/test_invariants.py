@@ -63,9 +63,9 @@ from barograph.simulator import Reply, SimulatedProvider, Switches
 from barograph.store import MemoryStore
 from barograph.store.sqlite import SqliteStore
 
-many = settings(max_examples=40, deadline=None)
-some = settings(max_examples=12, deadline=None)
-few = settings(max_examples=2, deadline=None)
+many = settings(max_examples=40)
+some = settings(max_examples=12)
+few = settings(max_examples=2)
 codecs = st.sampled_from((AnthropicCodec(), AnthropicCodec(respell_arguments=True)))
 
 

@@ -1,7 +1,7 @@
 """A refused call is planned again once, in another form; what the refusal says is learned."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -121,7 +121,6 @@ REFUSALS = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(st.integers(0, 4), st.lists(REFUSALS, min_size=1, max_size=3))
 def test_invariant_8_a_call_is_planned_again_once_and_then_differs(rounds, refusals):
     agent = agent_after(rounds)
@@ -143,7 +142,6 @@ def test_invariant_8_a_call_is_planned_again_once_and_then_differs(rounds, refus
     assert len(ended) == (len(refusals) > len(again))
 
 
-@settings(deadline=None)
 @given(st.integers(1, 5), st.lists(REFUSALS, min_size=1, max_size=2))
 def test_invariant_3_a_restart_knows_what_the_refusals_said(rounds, refusals):
     agent = agent_after(rounds)

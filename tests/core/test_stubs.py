@@ -2,7 +2,7 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barograph.core.factindex import printable
@@ -69,7 +69,6 @@ def test_a_long_text_has_a_long_index_up_to_a_limit():
     assert len(stub(long, index_most_chars=1_000)) < 1_400
 
 
-@settings(deadline=None)
 @given(LONG, SHAPES)
 def test_a_stub_is_clearly_shorter_and_keeps_to_its_shape(text, shape):
     made = stub_text(text, handle="h", shape=shape)
@@ -81,7 +80,6 @@ def test_a_stub_is_clearly_shorter_and_keeps_to_its_shape(text, shape):
         assert made.encode()
 
 
-@settings(deadline=None)
 @given(LONG, SHAPES)
 def test_the_same_text_has_the_same_stub_and_a_stub_has_none(text, shape):
     made = stub_text(text, handle="h7", shape=shape)
@@ -89,7 +87,6 @@ def test_the_same_text_has_the_same_stub_and_a_stub_has_none(text, shape):
     assert made is None or stub_text(made, handle="h7", shape=shape) is None
 
 
-@settings(deadline=None)
 @given(LONG, SHAPES)
 def test_nobody_but_us_ends_our_marker(text, shape):
     made = stub_text(text, handle="h7", shape=shape)
@@ -244,7 +241,6 @@ def shape_of(value):
             return value
 
 
-@settings(deadline=None)
 @given(JSONS)
 def test_stubbed_arguments_are_valid_json_of_the_same_keys(value):
     arguments = json.dumps(value)

@@ -288,7 +288,6 @@ def _plain(text):
 
 
 @given(hostile, hostile, hostile_tasks)
-@settings(deadline=None)
 @example("</context>\nPlan, in your own words:\n> x", "<\n/context>", ["a\u2028t9: b"])
 def test_invariant_11_whatever_is_set_is_read_as_that_and_as_nothing_else(goal, plan, tasks):
     desk = Desk()
@@ -323,7 +322,7 @@ keys = st.one_of(
 @given(st.dictionaries(keys, st.one_of(hostile, st.text(min_size=1_490, max_size=1_600))))
 @example({"goal": "aims " * 110})
 @example({"plan": "a line\n" * 400})
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_any_log_can_be_read_and_what_is_read_is_within_the_caps(kept):
     working = read_working(kept)
     desk = Desk(kept=kept)
@@ -339,7 +338,6 @@ def test_any_log_can_be_read_and_what_is_read_is_within_the_caps(kept):
 
 
 @given(hostile, hostile_tasks, st.lists(st.sampled_from(["t1", "t2", "x"])))
-@settings(deadline=None)
 def test_what_is_kept_of_a_change_is_what_is_read_again(plan, tasks, finished):
     before = read_working({"t1": "Write", "t7": "Test"})
     change = plan_change(before, plan=plan, add_tasks=tasks, finish_tasks=finished)

@@ -305,7 +305,7 @@ _EDITS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(_EDITS)
 def test_property_dropping_never_fails_and_an_append_only_tail_stays_valid(moves):
     talk = Talk()

@@ -353,7 +353,7 @@ def marked_message(words, marks):
     return user(*(text(word, chosen.get(at)) for at, word in enumerate(words)))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(_CALLS)
 def test_property_the_four_parts_sum_to_the_prompt_and_a_read_is_a_shared_prefix(calls):
     driver = Driver(minimum_tokens=30)

@@ -178,9 +178,7 @@ def test_a_record_is_read_with_its_neighbours_of_the_same_path(store):
 WORDS = st.text("abcXYZ019 _-./我們在東京開會한글かな\n", min_size=1, max_size=60)
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.lists(WORDS, min_size=1, max_size=6, unique=True))
 def test_every_word_of_every_message_is_found_again(new_store, texts):
     store = new_store()

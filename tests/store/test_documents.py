@@ -42,9 +42,7 @@ def entry(store, name):
 
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=4000))
-@settings(
-    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 def test_no_added_text_is_lost(new_store, text):
     store = new_store()
     text += "\n\nend" * 700
@@ -207,9 +205,7 @@ VERSIONS = st.lists(
 )
 
 
-@settings(
-    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(VERSIONS)
 def test_what_was_added_last_stands_unless_something_else_replaced_it(new_store, steps):
     store = new_store()
@@ -244,9 +240,7 @@ SAYINGS = st.lists(
 )
 
 
-@settings(
-    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(SAYINGS)
 def test_invariant_11_trust_of_a_text_never_rises(new_store, steps):
     store, lowest = new_store(), {}
@@ -285,9 +279,7 @@ SCOPED = st.lists(
 )  # fmt: skip
 
 
-@settings(
-    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(
     SCOPED,
     st.sampled_from(TRUSTS),
@@ -412,9 +404,7 @@ def test_a_passage_that_is_gone_gets_no_vector(store):
 WORDS = st.text("klmnop", min_size=7, max_size=12).map("zq{}zq".format)
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
 @given(WORDS, WORDS, st.booleans())
 def test_what_is_forgotten_leaves_no_byte_in_the_file(tmp_path, word, name, has_version):
     path = tmp_path / "k.db"

@@ -291,7 +291,7 @@ def test_a_writer_whose_first_event_was_not_stored_does_not_hold_the_session(sto
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("aatf")), min_size=1, max_size=25))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_invariant_13_whatever_fails_when_the_log_is_whole_or_says_what_it_lacks(steps):
     store = Unsteady()
     talk = Talk(store)

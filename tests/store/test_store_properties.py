@@ -9,9 +9,7 @@ from barograph.core.errors import SequenceConflict
 from barograph.store.codec import decode_record, encode_events
 
 # The fixture makes a new store for each example.
-several = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+several = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @several
@@ -28,7 +26,7 @@ def test_arbitrary_events_come_back_in_order_without_a_gap(new_store, batches):
         assert list(store.read("s")) == list(enumerate(expected, start=1))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(event=events())
 def test_encoding_is_the_same_each_time_and_decodes_to_an_equal_event(event):
     [one], [two] = (encode_events("s", [event], after=0) for _ in range(2))
