@@ -37,7 +37,7 @@ def test_three_coders_make_the_same_moves(ran):
     ("command", "said"),
     [
         (["show", "latest", "--call", "16"], "Call 16"),
-        (["why", "latest", "19"], "Held"),
+        (["why", "latest"], "planned_fold"),
         (["folds", "latest"], "rent"),
         (["verify", "latest"], "50 of 50 exact, 50 of 50 derived"),
     ],

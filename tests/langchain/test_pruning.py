@@ -109,7 +109,7 @@ def test_every_original_is_read_back_whole(simulator, session, store):
     handles = [handle for fold in list_folds(store, session) for handle in fold.handles]
     texts = {read_original(store, session, handle) for handle in handles}
     whole = {scan.invoke({"path": f"src/part{n}"}) for n in range(20)}
-    assert len(handles) == len(texts) >= 10
+    assert len(handles) == len(texts) >= 9
     assert texts <= whole
 
 
