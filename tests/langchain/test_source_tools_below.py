@@ -5,11 +5,13 @@ import json
 import pytest
 from langchain.agents import create_agent
 from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 from stage import SYSTEM, act, ask, calling, config, exchanges_of, look, model_at, prove_sound
 
 from barograph.core.events import SourceKept
 from barograph.core.policy import Policy
-from barograph.frame import Source, SourceTool, session_digest, skills
+from barograph.frame import Source, SourceTool, session_digest, skills, working_state
 from barograph.langchain import Barograph
 from barograph.simulator import Reply
 
@@ -169,3 +171,21 @@ def test_of_the_ready_sources_a_child_can_load_skills_and_read_no_other_session(
     assert "recall_session" not in names_in(house.childs[0])
     assert "Look at the moon." in house.results[0]
     house.prove()
+
+
+def test_an_agent_that_is_a_node_of_a_graph_is_a_main_agent(simulator, session, store):
+    house = House(simulator, session, store, pad(), working_state(goal="Sell the eggs."))
+    simulator.play(session, [calling(("j1", "jot", {"what": "A dozen."})), DONE, DONE])
+    outer = StateGraph(MessagesState)
+    outer.add_node("worker", house.agent(session, look))
+    outer.add_edge(START, "worker")
+    graph = outer.compile(checkpointer=InMemorySaver())
+    for text in ("What have we got?", "And now?"):
+        graph.invoke(ask(text), config(session))
+
+    exchanges = exchanges_of(simulator, session)
+    prove_sound(store, session, exchanges)
+    assert b"Sell the eggs." in exchanges[0].request
+    assert b"A dozen." in exchanges[-1].request.partition(b"And now?")[2]
+    digest = Barograph(store, frame=[session_digest(store)]).preview_frame("hi", session="other")
+    assert "What have we got?" in digest.parts[0].text

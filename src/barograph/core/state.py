@@ -176,6 +176,14 @@ class State(Struct, frozen=True):
         return asked if asked is not None and asked.by == name else None
 
 
+def is_main(path: str) -> bool:
+    """Whether an agent path is that of a main agent: no call of a tool stands above it.
+
+    A node of a caller's own graph is one too: `main/planner`, but not `main/research#1`.
+    """
+    return "#" not in path
+
+
 def count_header_chars(codec: Codec, system: Parts, tools: str) -> int:
     """What tools + system weigh, in characters."""
     return sum(map(codec.weigh, (Text(tools), *system) if tools else system))

@@ -10,6 +10,7 @@ from msgspec import Struct
 from barograph.core.events import Event, MessageSeen, Mode, Replaced, ResponseCame, SessionOpened
 from barograph.core.parts import Part, Text
 from barograph.core.recalltexts import Saying
+from barograph.core.state import is_main
 
 _OPENING_EVENTS: Final = 64
 """A session that begins has its first message among so many events."""
@@ -76,7 +77,7 @@ def sayings(events: Iterable[tuple[int, Event]]) -> list[Saying]:
     said, answers = dict[int, Saying](), dict[int, str]()
     unseen = dict[int, ResponseCame]()
     for seq, event in events:
-        if isinstance(event, ResponseCame) and "/" not in event.path:
+        if isinstance(event, ResponseCame) and is_main(event.path):
             unseen, answers[seq] = {seq: event}, _text(event.parts)
         elif isinstance(event, Replaced) and event.cause in _TAKEN_BACK:
             for gone in event.shadows:
@@ -101,7 +102,7 @@ def moment(at: float) -> str:
 
 def _is_spoken(event: Event) -> TypeGuard[MessageSeen]:
     """Whether a user or the main agent says something: what agents below it say is its work."""
-    return isinstance(event, MessageSeen) and "/" not in event.path and event.role != "tool"
+    return isinstance(event, MessageSeen) and is_main(event.path) and event.role != "tool"
 
 
 def _text(parts: Iterable[Part]) -> str:

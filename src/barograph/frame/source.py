@@ -10,7 +10,7 @@ from msgspec import Struct
 from barograph.core.canonical import clean_text
 from barograph.core.errors import UsageError
 from barograph.core.events import Mode
-from barograph.core.state import State
+from barograph.core.state import State, is_main
 from barograph.core.trust import Item, Trust
 
 MODES: Final[frozenset[Mode]] = frozenset(("normal", "goal", "private"))
@@ -160,4 +160,4 @@ class Source(Struct, frozen=True, kw_only=True):
 
     def is_for(self, ask: Ask) -> bool:
         """Whether it is asked for this turn at all."""
-        return ask.mode in self.modes and (self.subagents or "/" not in ask.path)
+        return ask.mode in self.modes and (self.subagents or is_main(ask.path))

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from barograph.core.canonical import clean_text
 from barograph.core.errors import UsageError
+from barograph.core.state import is_main
 from barograph.core.texts import cut_to_budget
 from barograph.core.tooling import READ_WORKING, UPDATE_WORKING
 from barograph.core.workingtexts import (
@@ -245,7 +246,7 @@ class _Desk:
 
     def _in_force(self, path: str, kept: Mapping[str, str]) -> Working:
         working = read_working(kept)
-        if self._given and "/" not in path:
+        if self._given and is_main(path):
             return replace(working, goal=self._given, is_given=True)
         return working
 

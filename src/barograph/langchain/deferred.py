@@ -28,7 +28,7 @@ def _search_tools(
     Search before you say that something cannot be done.
     """
     asking = ASKING.get()
-    cards = asking.track.deferred if asking is not None else None
+    cards = asking.track.offering.deferred if asking is not None else None
     if asking is None or cards is None:
         return TOOLS_UNKNOWN
     found = find_tools(cards, query, min(limit, _MOST))

@@ -9,6 +9,7 @@ from langchain_core.tools import BaseTool, StructuredTool, create_schema_from_fu
 
 from barograph.core.errors import BarographError, UsageError
 from barograph.core.inputs import KeepWanted
+from barograph.core.state import is_main
 from barograph.core.texts import SOURCE_TOOL_BELOW, SOURCE_TOOL_OUTSIDE
 from barograph.frame import Caller, Source, SourceTool
 from barograph.langchain.asking import ASKING, Asking
@@ -55,7 +56,7 @@ def _body(source: str, run: Callable[..., str], *, main_only: bool) -> Callable[
         asking = ASKING.get()
         if asking is None:
             return SOURCE_TOOL_OUTSIDE
-        if main_only and "/" in asking.track.path:
+        if main_only and not is_main(asking.track.path):
             return SOURCE_TOOL_BELOW
         try:
             # A round asks for several at once: each is to see what the one before has kept.

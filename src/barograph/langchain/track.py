@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from anthropic.resources.messages import Messages
 from langchain_core.messages import BaseMessage, SystemMessage
-from langchain_core.tools import BaseTool
 from langgraph.constants import TAG_NOSTREAM
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,28 +24,16 @@ from barograph.core.parts import Parts
 from barograph.core.readback import derive_body
 from barograph.core.sharing import cold_prefix
 from barograph.core.steering import HandBack
-from barograph.core.surface import Entry, marks_on
-from barograph.core.tooling import OWN, tool_names
-from barograph.core.toolsearch import ToolCard
-from barograph.langchain.header import (
-    ALWAYS_OFFERED,
-    MAIN_ONLY,
-    Tools,
-    are_same,
-    definitions_in,
-    mark_last_tool,
-    name_of,
-    read_tools,
-)
+from barograph.core.surface import marks_on
+from barograph.langchain.lines import Lines
 from barograph.langchain.messages import (
     check_marker,
     read_message,
     read_system,
-    write_message,
     write_system,
 )
+from barograph.langchain.offering import Offering
 from barograph.langchain.prefixwatch import PrefixWatch
-from barograph.langchain.sieve import Sieved, sieve
 from barograph.store.session import Session
 
 _PROVIDER: Final = "api.anthropic.com"
@@ -122,18 +109,14 @@ class Track:
         self.is_fixed_told = False
         self.is_taken = False
         self.keeping = RLock()
-        self._tool_order = tool_order
+        self.offering = Offering(session, path, tool_order)
+        self._lines = Lines(path)
         self._given: list[BaseMessage] = []
         self._contents: list[Any] = []
         self._seen = 0
-        self._lines: list[BaseMessage] = []
-        self._marked: dict[int, tuple[Entry, dict[int, Ttl], BaseMessage]] = {}
         self._system: tuple[str, Parts] | None = None
         self._shown_system: tuple[Parts, dict[int, Ttl], SystemMessage | None] | None = None
-        self._tools: Tools | None = None
-        self._sieved: Sieved | None = None
         self._read: tuple[Any, Header, int] | None = None
-        self._deferred: Sequence[ToolCard] | None = None
         self._renewals = session.renewals
         self._prefix = PrefixWatch(session.id, path, quotes=session.mode != "private")
 
@@ -178,7 +161,8 @@ class Track:
         if self._renewals != self.session.renewals:
             # Another writer went on with this session: what we showed is not where its log ends.
             self._renewals = self.session.renewals
-            self._given, self._contents, self._seen, self._lines = [], [], 0, []
+            self._given, self._contents, self._seen = [], [], 0
+            self._lines.forget()
         is_known = self._is_known(messages)
         known = len(self._given) if is_known else 0
         arrivals = [read_message(message) for message in messages[known:]]
@@ -220,7 +204,7 @@ class Track:
         self._given[known:], self._contents[known:] = new, map(_content_of, new)
         self._seen = send.seen
         if was_rewritten:
-            self._lines = []
+            self._lines.forget()
         if isinstance(send, HandBack):
             return send
         wanted = replace(wanted, messages=(), frame=None)
@@ -246,7 +230,7 @@ class Track:
 
     def prepare_again(self, prepared: Prepared, send: Send) -> Prepared:
         """The same call in another form, for one more attempt or after a summary."""
-        self._lines = []
+        self._lines.forget()
         return self._written(prepared.asked, prepared.wanted, send)
 
     def _written(self, request: Any, wanted: CallWanted, send: Send) -> Prepared:
@@ -254,7 +238,7 @@ class Track:
             asked = request.override(
                 model=_quiet(self.summariser),
                 model_settings={},
-                messages=self._marked_lines(send),
+                messages=self._lines.marked(send),
                 system_message=None,
                 tools=[],
                 tool_choice=None,
@@ -269,9 +253,9 @@ class Track:
         asked = request if send.plan.path == self.path else _free_to_tell(request)
         overridden = asked.override(
             model_settings=settings,
-            messages=self._marked_lines(send),
+            messages=self._lines.marked(send),
             system_message=self._marked_system(wanted.header.system, marks_on("system", marks)),
-            tools=self._bound_tools(marks_on("tools", marks)),
+            tools=self.offering.bound(marks_on("tools", marks)),
         )
         return Prepared(request, overridden, wanted, send)
 
@@ -302,7 +286,7 @@ class Track:
         """What precedes the messages, and the markers taken off it; read once for each request."""
         if self._read is None or self._read[0] is not request:
             system, markers = self._read_system(request.system_message)
-            tools = self._read_tools(request.tools)
+            tools = self.offering.read(request.tools)
             header = Header(
                 model=request.model.model,
                 system=system,
@@ -322,128 +306,12 @@ class Track:
         self._system = (content, parts) if isinstance(content, str) else None
         return parts, markers
 
-    @property
-    def deferred(self) -> Sequence[ToolCard] | None:
-        """Tools that a search may find; None before the first call here."""
-        return self._deferred
-
-    def _read_tools(self, asked: Sequence[Any]) -> Tools:
-        if self._sieved is None or not are_same(asked, self._sieved.given):
-            self._sieved = sieve(asked, self.session, self.path)
-        given, kept_back = self._split(self._sieved.kept)
-        useless = self._useless(given)
-        if useless:
-            given = [tool for tool in given if name_of(tool) not in useless]
-        absent = kept_back.union(useless, map(name_of, self._sieved.dropped))
-        first = [name for name in self._tool_order if name not in absent]
-        if self._tools is None or not are_same(given, self._tools.given):
-            surfaces = self.session.state.fold.surfaces
-            own = self.session.state.surface(self.path)
-            sent = definitions_in(one.header for one in (own, *surfaces.values()))
-            self._tools = read_tools(given, first, sent, self._known_tools(given))
-        return self._tools
-
-    def _split(self, given: Sequence[Any]) -> tuple[Sequence[Any], frozenset[str]]:
-        """The tools that are offered, and the names of those that are to be found first."""
-        base = self.session.engine.policy.base_tools
-        if base is None:
-            return given, frozenset()
-        always = OWN.union(base)
-        found = self.session.state.path(self.path).loaded
-        # what the provider runs itself is no tool of LangChain, and is always offered
-        later = [
-            tool
-            for tool in given
-            if isinstance(tool, BaseTool)
-            and tool.name not in always
-            and not (tool.metadata or {}).get(ALWAYS_OFFERED)
-        ]
-        self._deferred = [ToolCard(tool.name, tool.description) for tool in later]
-        kept_back = frozenset(tool.name for tool in later).difference(found)
-        return [tool for tool in given if name_of(tool) not in kept_back], kept_back
-
-    def _useless(self, given: Sequence[Any]) -> frozenset[str]:
-        """Names of tools that would refuse here, and are not offered: those of the main agent only.
-
-        A child that has the very tools of its parent has these too, as it would else begin with
-        other bytes. And what an agent was offered once stays.
-        """
-        only = frozenset(tool.name for tool in given if _is_main_only(tool))
-        if not only or "/" not in self.path:
-            return frozenset()
-        own = self.session.state.path(self.path).tools
-        return frozenset() if not own and self._has_tools_above(given) else only.difference(own)
-
-    def _known_tools(self, given: Sequence[Any]) -> tuple[str, ...]:
-        """Names in the order in which this path was offered them.
-
-        A child that has the very tools of its parent begins with the parent's bytes.
-        """
-        own = self.session.state.path(self.path).tools
-        return own or (self._tools_above() if self._has_tools_above(given) else ())
-
-    def _has_tools_above(self, given: Sequence[Any]) -> bool:
-        """Whether these are the very tools of the agent above."""
-        return set(self._tools_above()) == set(map(name_of, given))
-
-    def _tools_above(self) -> tuple[str, ...]:
-        """Names of the tools of the agent above, in their order; of a fork, those it began with."""
-        surface = self.session.state.surface
-        above = surface(self.path).header or surface(self.path.rpartition("/")[0]).header
-        return () if above is None else tool_names(above.tools)
-
     def _marked_system(self, parts: Parts, marks: dict[int, Ttl]) -> SystemMessage | None:
         """The canonical system message, kept as long as neither it nor its markers change."""
         before = self._shown_system
         if before is None or before[0] is not parts or before[1] != marks:
             before = self._shown_system = (parts, marks, write_system(parts, marks))
         return before[2]
-
-    def _bound_tools(self, marks: dict[int, Ttl]) -> list[Any]:
-        """What the client is given: it drops by itself what the header leaves out."""
-        tools, sieved = self._tools, self._sieved
-        if tools is None or sieved is None:
-            return []
-        shown = mark_last_tool(tools, next(iter(marks.values()))) if marks else tools.ordered
-        return [*sieved.dropped, *shown]
-
-    def _lines_of(self, send: Send) -> list[BaseMessage]:
-        """The canonical messages of a surface: a new list, of messages that are kept."""
-        if send.plan.path != self.path:  # shown once, to sum it up
-            return [write_message(entry, {}) for entry in send.surface.entries]
-        entries = send.surface.entries.span(len(self._lines))
-        self._lines.extend(write_message(entry, {}) for entry in entries)
-        return list(self._lines)
-
-    def _marked_lines(self, send: Send) -> list[BaseMessage]:
-        """The canonical messages, with copies where a marker stands.
-
-        The canonical ones are ours alone: the framework's objects are never touched. Those that
-        carry a marker are kept for one call: a marker often stays where it was.
-        """
-        lines = self._lines_of(send)
-        marks: dict[int, dict[int, Ttl]] = {}
-        surface = send.surface
-        for mark in send.breakpoints:
-            if mark.level == "messages":
-                part, entry = mark.block, surface.segments[mark.block].entry
-                while part and surface.segments[part - 1].entry == entry:
-                    part -= 1
-                marks.setdefault(entry, {})[mark.block - part] = mark.ttl
-        marked = {}
-        for entry, on_parts in marks.items():
-            said = surface.entries[entry]
-            before = self._marked.get(entry)
-            if before is None or before[0] is not said or before[1] != on_parts:
-                before = (said, on_parts, write_message(said, on_parts))
-            marked[entry] = before
-            lines[entry] = before[2]
-        self._marked = marked
-        return lines
-
-
-def _is_main_only(tool: Any) -> bool:
-    return isinstance(tool, BaseTool) and bool((tool.metadata or {}).get(MAIN_ONLY))
 
 
 def _free_to_tell(request: Any) -> Any:
