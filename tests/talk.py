@@ -64,7 +64,7 @@ class Talk:
     def restart(self):
         """Go on with a session that is opened anew: all it knows is what its log holds."""
         if self.session is not None:  # the lease of a process that ended is free
-            self.store.release(self.name, self.session._writer.holder)
+            self.store.release(self.name, self.session._tail.writer.holder)
         self.session = Session.open(
             self.store, self.name, self.engine, at=self.at, made_by="talk", mode=self.mode
         )
@@ -127,7 +127,7 @@ class Talk:
         """Log an event that no input makes yet, such as a fold."""
         state = self.session.state
         state = learn(self.codec, state, state.fold.seq + 1, event)
-        self.session._state = self.session._commit([event], state)
+        self.session._tail.commit([event], state)
 
     def entries(self, path="main"):
         return self.session.state.surface(path).entries

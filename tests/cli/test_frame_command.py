@@ -102,7 +102,7 @@ def test_text_is_what_the_model_saw_and_nothing_else(run, framed):
     store = SqliteStore(framed)
     talk = Talk(store, "framed")
     parts = [part.text for part in talk.entries()[1].parts]
-    store.release("framed", talk.session._writer.holder)
+    store.release("framed", talk.session._tail.writer.holder)
     store.close()
     result = run("frame", "framed", "1", "--text", store=framed)
 

@@ -602,7 +602,7 @@ class Trip:
     def _restart(self, move):
         live = self.session.state
         # the lease of a process that ended is free; this one goes on
-        self.store.release(self.id, self.session._writer.holder)
+        self.store.release(self.id, self.session._tail.writer.holder)
         self.session = self._open()
         self.restarts.append((live, self.session.state))
         if move.forgetful:

@@ -42,8 +42,8 @@ ALL = [
     Sabotage(
         "1 durable before it leaves",
         "store/session.py",
-        "            state = self._commit(events, state)",
-        "            state = self._commit(events[:-1] or events, state)",
+        "        self._tail.commit(events, state)",
+        "        self._tail.commit(events[:-1] or events, state)",
         "invariant_1_the_record_is_durable",
     ),
     Sabotage(

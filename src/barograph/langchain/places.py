@@ -30,7 +30,8 @@ from barograph.core.state import State
 from barograph.langchain.messages import read_message
 from barograph.langchain.track import Track
 from barograph.store import Store
-from barograph.store.session import Session, peek
+from barograph.store.session import Session
+from barograph.store.tail import peek
 
 _KEPT_OPEN = 256
 

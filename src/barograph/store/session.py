@@ -13,14 +13,8 @@ from threading import RLock
 
 from msgspec.structs import replace
 
-from barograph.core.engine import Append, Archive, Effect, Engine, Send
-from barograph.core.errors import (
-    ArchiveFailed,
-    LogCorrupt,
-    SequenceConflict,
-    StoreError,
-    SurfaceError,
-)
+from barograph.core.engine import Append, Archive, Engine, Send
+from barograph.core.errors import ArchiveFailed
 from barograph.core.events import (
     ArchiveMissed,
     Compacted,
@@ -29,7 +23,6 @@ from barograph.core.events import (
     Pruned,
     Replaced,
     RequestSent,
-    StoreGap,
 )
 from barograph.core.framing import Opening, opens_turn
 from barograph.core.inputs import (
@@ -39,10 +32,9 @@ from barograph.core.inputs import (
     Header,
     Input,
     Refused,
-    SessionStarted,
     WarmWanted,
 )
-from barograph.core.learning import learn, restore
+from barograph.core.learning import learn
 from barograph.core.pressure import Gauge
 from barograph.core.relief import measure
 from barograph.core.state import State
@@ -51,15 +43,13 @@ from barograph.core.warming import Refresh, Repeat, next_refresh
 from barograph.core.work import Work
 from barograph.store.archive import archive_messages
 from barograph.store.originals import read_original
-from barograph.store.protocol import End, Store
+from barograph.store.protocol import Store
+from barograph.store.tail import Tail, events_in, peek
 from barograph.store.writer import Writer
 
 _log = logging.getLogger("barograph")
 _REWRITES = (Replaced, Pruned, Compacted)
 """What changes a surface elsewhere than at its end."""
-
-_DAMAGE = (LogCorrupt, SurfaceError, LookupError, TypeError, ValueError)
-"""What reading and folding a log raises whose events make no sense, alone or together."""
 
 
 class Session:
@@ -73,7 +63,6 @@ class Session:
         mode: the kind of run that it is, for a log that begins.
 
     Attributes:
-        renewals: how often this object started over from a log that it had not written itself.
         failed_archives: how often what a fold hides was not copied to where it is searched.
     """
 
@@ -82,13 +71,10 @@ class Session:
     ) -> None:
         self.id = session
         self.engine = engine
-        self.renewals = 0
         self.failed_archives = 0
-        self._made_by, self._mode = made_by, mode
+        self._mode = mode
         self._store = store
-        self._writer = Writer(store, session, stops=engine.policy.on_store_error == "stop")
-        self._state = State()
-        self._pieces: dict[str, tuple[bytes, ...]] = {}
+        self._tail = Tail(store, session, engine, made_by=made_by, mode=mode)
         self._lock = RLock()
 
     @classmethod
@@ -112,23 +98,7 @@ class Session:
             LogCorrupt: the policy is to stop, and the log does not fold.
         """
         opened = cls(store, session, engine, made_by=made_by, mode=mode)
-        goes_on = engine.policy.on_store_error == "continue"
-        try:
-            end = store.end(session)
-            is_new = not end.seq
-            if not is_new:
-                opened._read_all(end)
-        except StoreError:
-            if not goes_on:
-                raise
-            is_new = True  # as far as anybody can tell
-        except _DAMAGE as error:
-            if not goes_on:
-                raise
-            opened._abandon(error, at)
-            return opened
-        if is_new:
-            opened._begin(at)
+        opened._tail.open(at)
         return opened
 
     @property
@@ -139,25 +109,17 @@ class Session:
     @property
     def state(self) -> State:
         """The state after the last input."""
-        return self._state
+        return self._tail.state
 
     @property
     def store(self) -> Store:
         """Where its log lives."""
         return self._store
 
-    def peek(self) -> State:
-        """The state with what other writers wrote since; this object stays as it is.
-
-        Raises:
-            StoreError: the store cannot be read.
-            LogError: the log is damaged, or of a newer version.
-        """
-        with self._lock:
-            is_last = self._writer.backlog or (
-                self._store.last_seq(self.id) == self._writer.stored_seq
-            )
-            return self._state if is_last else peek(self._store, self.id, self.engine)
+    @property
+    def renewals(self) -> int:
+        """How often it started over from a log that it had not written itself, or not so."""
+        return self._tail.renewals
 
     @property
     def waiting_events(self) -> int:
@@ -168,6 +130,20 @@ class Session:
     def failed_appends(self) -> int:
         """How often the store did not take events."""
         return self._writer.failed_appends
+
+    @property
+    def _writer(self) -> Writer:
+        return self._tail.writer
+
+    def peek(self) -> State:
+        """The state with what other writers wrote since; this object stays as it is.
+
+        Raises:
+            StoreError: the store cannot be read.
+            LogError: the log is damaged, or of a newer version.
+        """
+        with self._lock:
+            return self.state if self._tail.is_last() else peek(self._store, self.id, self.engine)
 
     def is_idle(self, at: float) -> bool:
         """Whether nothing is lost if this object is dropped at that time."""
@@ -185,41 +161,17 @@ class Session:
             LogCorrupt: what was written does not fold, and the policy is to stop.
         """
         with self._lock:
-            try:
-                if self._writer.backlog:
-                    self._settle(at)
-                elif not self._writer.holds(at):
-                    end = self._store.end(self.id)
-                    if end != self._writer.end:
-                        self._renew(end, at)
-            except StoreError:
-                if self.engine.policy.on_store_error == "stop":
-                    raise
-            except _DAMAGE as error:
-                if self.engine.policy.on_store_error == "stop":
-                    raise
-                self._abandon(error, at)
+            self._tail.catch_up(at)
 
     def close(self, *, at: float) -> None:
         """Write what waits, or say that it is lost."""
         with self._lock:
-            if self._writer.backlog:
-                self._writer.let_go()
-                try:
-                    self.catch_up(at=at)
-                except (SequenceConflict, LogCorrupt) as error:
-                    _log.error("barograph: %s", error)
-            if self._writer.backlog:
-                _log.error(
-                    "barograph: %d events of session %s are lost: its store did not come back",
-                    self.waiting_events,
-                    self.id,
-                )
+            self._tail.close(at)
 
     def next_refresh(self, path: str) -> Refresh | None:
         """When the last request of a path is to be repeated, to keep its cache entry alive."""
         with self._lock:
-            return next_refresh(self._state, self.engine.codec, self.engine.policy, path)
+            return next_refresh(self.state, self.engine.codec, self.engine.policy, path)
 
     def warm(self, path: str, call: int, *, at: float) -> Repeat | None:
         """What to send now to keep the cache entry of that call alive; None where nothing is.
@@ -232,16 +184,13 @@ class Session:
             LogCorrupt: the log does not fold, and the policy is to stop.
         """
         with self._lock:
-            if self._store.end(self.id).log != self._writer.end.log:
+            if self._tail.is_gone():
                 return None
-            self.catch_up(at=at)
+            self._tail.catch_up(at)
             if self._writer.backlog:
                 return None
-            state, effects = self.engine.step(self._state, WarmWanted(at=at, path=path, call=call))
-            events = _events_in(effects)
-            if events:
-                self._writer.append(events)
-                self._state = state
+            state, effects = self.engine.step(self.state, WarmWanted(at=at, path=path, call=call))
+            self._tail.commit_strictly(events_in(effects), state)
         return next((one for one in effects if isinstance(one, Repeat)), None)
 
     def rest(self, path: str, call_id: str = "") -> None:
@@ -265,7 +214,7 @@ class Session:
     def opens_turn(self, wanted: CallWanted) -> Opening | None:
         """The turn that this call begins; None where it begins none."""
         with self._lock:
-            return opens_turn(self.engine.codec, self._state, wanted, self.engine.policy)
+            return opens_turn(self.engine.codec, self.state, wanted, self.engine.policy)
 
     def want(self, wanted: CallWanted) -> tuple[Send | HandBack, bool]:
         """Ask for the surface of the next call; the flag says that history was rewritten for it.
@@ -290,11 +239,11 @@ class Session:
                 header=header,
                 body=body,
                 observed=observed,
-                before=self._pieces.get(path, ()),
+                before=self._tail.pieces.get(path, ()),
                 apart=apart,
             )
             events, _ = self._step(left)
-            self._pieces[path] = apart.messages if apart else ()
+            self._tail.pieces[path] = apart.messages if apart else ()
         return next((e.mismatches for e in events if isinstance(e, RequestSent)), ())
 
     def take(self, given: Input) -> Send | None:
@@ -309,7 +258,7 @@ class Session:
     def gauge(self, wanted: CallWanted) -> Gauge:
         """What the next request of that path weighs as it stands."""
         with self._lock:
-            work = Work(self.engine.codec, self._state)
+            work = Work(self.engine.codec, self.state)
             return measure(work, wanted, self.engine.policy)
 
     @property
@@ -320,8 +269,8 @@ class Session:
     def propose(self, given: Input) -> tuple[State, Sequence[Event]]:
         """What an input would log and lead to; nothing is written."""
         with self._lock:
-            state, effects = self.engine.step(self._state, given)
-        return state, _events_in(effects)
+            state, effects = self.engine.step(self.state, given)
+        return state, events_in(effects)
 
     def commit_strictly(self, events: Sequence[Event], state: State) -> None:
         """Write what was proposed, or nothing.
@@ -336,12 +285,11 @@ class Session:
             archive_messages(
                 self._store, self.id, [q for q in hidden if q <= self._writer.stored_seq]
             )
-            self._writer.append(events)
-            self._state = state
-            self.renewals += 1  # what adapters showed last is not what comes next
+            self._tail.commit_strictly(events, state)
+            self._tail.renewals += 1  # what adapters showed last is not what comes next
 
     def _step(self, given: Input) -> tuple[Sequence[Event], Send | HandBack | None]:
-        state, effects = self.engine.step(self._state, given)
+        state, effects = self.engine.step(self.state, given)
         events: list[Event] = []
         missed: list[Event] = []
         send: Send | HandBack | None = None
@@ -357,11 +305,9 @@ class Session:
             events.append(event)
             state = learn(self.engine.codec, state, state.fold.seq + 1, event)
         self._writer.turns.follow(given, sent=send.plan.path if isinstance(send, Send) else None)
-        if events:
-            state = self._commit(events, state)
-        for path in self._pieces.keys() - state.paths.keys():  # a summary that is over
-            del self._pieces[path]
-        self._state = state
+        self._tail.commit(events, state)
+        for path in self._tail.pieces.keys() - state.paths.keys():  # a summary that is over
+            del self._tail.pieces[path]
         return events, send
 
     def _allowed(self, wanted: CallWanted) -> CallWanted:
@@ -381,117 +327,3 @@ class Session:
             _log.error("barograph: %s is compacted all the same: %s", effect.path, error)
             return [ArchiveMissed(at=effect.at, path=effect.path, reason=error.what)]
         return []
-
-    def _commit(self, events: Sequence[Event], state: State) -> State:
-        """Write events; the state after them is what they led to, and what a gap adds to it."""
-        gap = self._writer.commit(events, calls=state.calls)
-        return state if gap is None else self._resumed(state, gap)
-
-    def _resumed(self, state: State, gap: StoreGap) -> State:
-        """The state after what was late is in the log."""
-        state = learn(self.engine.codec, state, state.fold.seq + 1, gap)
-        self._writer.say_it_is_back(gap)
-        return state
-
-    def _settle(self, at: float) -> None:
-        """Write what waits, if the store is back; in a turn, its next call takes it along."""
-        writer = self._writer
-        if not writer.backlog.lost and not writer.holds(at):
-            gap = writer.write_late(at=at, calls=self._state.calls)
-            if gap is not None:
-                self._state = self._resumed(self._state, gap)
-        if writer.backlog.lost and not writer.turns.is_running:
-            self._start_over(at)
-
-    def _start_over(self, at: float) -> None:
-        """Say in the log what is not in it, and go back to what is."""
-        gap = self._writer.write_loss(self._opening(at), at=at, calls=self._state.calls)
-        if gap is None:
-            return
-        self._read_all(self._writer.end)
-        self._pieces.clear()
-        self.renewals += 1
-        self._writer.say_it_is_back(gap)
-
-    def _opening(self, at: float) -> tuple[Event, ...]:
-        _, effects = self.engine.step(State(), self._started(at))
-        return tuple(_events_in(effects))
-
-    def _started(self, at: float) -> SessionStarted:
-        return SessionStarted(at=at, session=self.id, made_by=self._made_by, mode=self._mode)
-
-    def _abandon(self, error: Exception, at: float) -> None:
-        """Set a damaged log aside and begin a new one; where it cannot be, go on unlogged."""
-        self._start_empty()
-        self._pieces.clear()
-        self.renewals += 1
-        try:
-            aside = self._store.set_aside(self.id)
-        except (StoreError, LogCorrupt) as why:
-            opening = self._opening(at)
-            self._writer.wait(opening, f"{error} {why}")
-            self._writer.backlog.give_up()
-            self._state = restore(self.engine.codec, enumerate(opening, start=1))
-        else:
-            _log.error("barograph: a new log is begun, the old one is %r: %s", aside, error)
-            self._begin(at)
-
-    def _begin(self, at: float) -> None:
-        try:
-            self.take(self._started(at))
-        except SequenceConflict:  # another writer began it at this very moment
-            self._read_all(self._store.end(self.id))
-
-    def _read_all(self, end: End) -> None:
-        self._take_over(restore(self.engine.codec, self._store.read(self.id)), end)
-
-    def _renew(self, end: End, at: float) -> None:
-        """Take over a log that others changed: it grew, or was deleted and perhaps begun anew."""
-        known = self._writer.end
-        if end.log == known.log and end.seq > known.seq:
-            state = self._state
-            for seq, event in self._store.read(self.id, after=known.seq):
-                state = learn(self.engine.codec, state, seq, event)
-            self._take_over(state, end)
-        elif end.seq:
-            self._read_all(end)
-        else:
-            self._start_empty()
-            self._begin(at)
-        self._pieces.clear()
-        self.renewals += 1
-
-    def _take_over(self, state: State, end: End) -> None:
-        """Go on with what was read of a log after its end was asked for.
-
-        Where it was deleted in between, that is another log's: the next append is refused then.
-        """
-        self._state = state
-        self._writer.follow(End(end.log, state.fold.seq))
-
-    def _start_empty(self) -> None:
-        self._state = State()
-        self._writer.follow()
-
-
-def _events_in(effects: Sequence[Effect]) -> list[Event]:
-    return [event for one in effects if isinstance(one, Append) for event in one.events]
-
-
-def peek(store: Store, session: str, engine: Engine) -> State:
-    """The state after the log of a session, or of one that has none yet; nothing is written.
-
-    Raises:
-        StoreError: the store cannot be read.
-        LogError: the log is damaged, or of a newer version.
-    """
-    if not store.last_seq(session):
-        return State()
-    try:
-        return restore(engine.codec, store.read(session))
-    except (LookupError, TypeError, ValueError) as error:
-        raise LogCorrupt(
-            f"The log of session {session!r} does not fold ({type(error).__name__}: {error}).",
-            next_step="Run `barograph verify` to see what is damaged.",
-            session=session,
-        ) from error
