@@ -102,7 +102,7 @@ ALL = [
         "core/intake.py",
         "    if matched < len(seen) or _answers_repair(work.state, given, new):",
         "    if False:",
-        "invariant_5_every_call",
+        "test_a_shorter_history_is_a_rewind",
     ),
     Sabotage(
         "4 a departure is logged, never silent",
@@ -163,7 +163,7 @@ ALL = [
         '    return [u for u in group if u.role == "tool"] + '
         '[u for u in group if u.role != "tool"]',
         "    return list(group)",
-        "invariant_5_every_call",
+        "test_results_come_before",
     ),
     Sabotage(
         "5 pairing: one id once",

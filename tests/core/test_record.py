@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from histories import Call, Rewind, Say, Trip, client_body, travel
+from histories import Call, Drop, Rewind, Say, Trip, client_body, travel
 
 from barograph.core.canonical import dump_json
 from barograph.core.events import RequestSent
@@ -104,6 +104,15 @@ def test_a_settled_message_that_changes_under_way_is_still_noticed():
     trip.play([Say("main", ("last",)), Call("main", outcome="unsent")])
     record = left(trip, body_of(trip).replace(b'"say 1"', b'"say X"'))
     assert record.mismatches == ("2",)
+
+
+def test_a_client_that_goes_on_with_what_was_taken_back_is_noticed():
+    trip = Trip()
+    for number in range(4):
+        trip.play([Say("main", (f"say {number}",)), Call("main")])
+    before = body_of(trip)
+    trip.play([Drop("main", 4), Say("main", ("another",)), Call("main", outcome="unsent")])
+    assert {"4", "5", "6"} <= set(left(trip, before).mismatches)
 
 
 @pytest.mark.parametrize(
