@@ -22,6 +22,8 @@ def test_every_value_in_effect(show, tmp_path):
         ["setting", "value"],
         ["policy.base_tools", "(not set)"],
         ["policy.cap_rounds", "(not set)"],
+        ["policy.cap_tokens", "(not set)"],
+        ["policy.cap_usd", "(not set)"],
         ["policy.collapse_repeats", "False"],
         ["policy.compact_at_ratio", "(not set)"],
         ["policy.compact_to_ratio", "0.3"],

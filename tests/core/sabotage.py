@@ -530,6 +530,20 @@ ALL = [
         "    return False",
         "test_where_that_is_not_plain",
     ),
+    Sabotage(
+        "J6 agents below spend what is above them",
+        "core/learning.py",
+        "(name, *paths_above(name))",
+        "(name,)",
+        "test_agents_below_spend",
+    ),
+    Sabotage(
+        "J6 agents below stop with those above them",
+        "core/steering.py",
+        "for name in paths_above(path))",
+        "for name in ())",
+        "test_an_agent_below_stops",
+    ),
 ]
 
 

@@ -29,7 +29,7 @@ from barograph.core.events import (
 from barograph.core.nods import is_nod
 from barograph.core.parts import Image, Opaque, Text, ToolCall, ToolResult
 from barograph.core.rounds import Decision, Progress, RoundRules, advance, decide, hand_back
-from barograph.core.texts import handed_back, nudge
+from barograph.core.texts import handed_back, nudge, rounds_alike, rounds_spent
 
 HERE = {"at": 0.0, "path": "main"}
 GO_ON = "go_on"
@@ -596,8 +596,8 @@ def test_a_nudge_says_who_speaks_why_and_what_was_asked():
 
 
 def test_a_hand_back_says_that_it_is_no_answer_and_how_to_go_on():
-    for text in (handed_back(rounds=8, repeats=None), handed_back(rounds=9, repeats=6)):
+    for text in (handed_back(rounds_spent(8)), handed_back(rounds_alike(6))):
         assert "not a final answer" in text
         assert '"continue"' in text
-    assert "8 rounds" in handed_back(rounds=8, repeats=None)
-    assert "last 6 rounds" in handed_back(rounds=9, repeats=6)
+    assert "8 rounds" in handed_back(rounds_spent(8))
+    assert "last 6 rounds" in handed_back(rounds_alike(6))

@@ -24,7 +24,7 @@ from barograph.core.policy import Policy
 from barograph.core.readback import read_requests
 from barograph.core.state import State
 from barograph.core.surface import Surface
-from barograph.core.texts import handed_back
+from barograph.core.texts import handed_back, rounds_spent
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.providers.anthropic.models import facts_of
 from barograph.simulator.abilities import strips_thinking
@@ -351,7 +351,7 @@ def test_after_as_many_rounds_as_are_allowed_there_is_no_call():
     assert len(turn.provider.exchanges) == len(turn.events(CallPlanned)) == 3
     (back,) = turn.events(HandedBack)
     assert (back.cause, back.rounds, back.turn) == ("round_cap", 3, 1)
-    assert back.parts == (Text(handed_back(rounds=3, repeats=None)),)
+    assert back.parts == (Text(handed_back(rounds_spent(3))),)
     assert [event.rounds for event in turn.events(TurnEnded)] == [3]
     assert turn.session.state.path("main").phase == "idle"
     assert not turn.session.is_running
@@ -366,7 +366,7 @@ def test_the_next_word_goes_on_and_the_count_begins_anew(restarts):
     assert len(turn.provider.exchanges) == 6
     assert turn.events(Replaced) == []
     said = [block["text"] for block in blocks(turn.bodies()[3]) if block["type"] == "text"]
-    assert said == ["Fix the build.", handed_back(rounds=3, repeats=None), "continue"]
+    assert said == ["Fix the build.", handed_back(rounds_spent(3)), "continue"]
     # the words are known: they are kept once, in the event that has them
     seen = [event for event in turn.events(MessageSeen) if event.role == "assistant"]
     logged = dict(turn.store.read("s1"))
@@ -388,7 +388,7 @@ def test_a_caller_who_leaves_the_words_out_goes_on_without_them():
     turn = stopped(cap_rounds=3)
     del turn.histories["main"][-1]
     turn.call(say="Go on.")
-    assert handed_back(rounds=3, repeats=None) not in json.dumps(turn.bodies()[-1])
+    assert handed_back(rounds_spent(3)) not in json.dumps(turn.bodies()[-1])
     proved(turn)
 
 

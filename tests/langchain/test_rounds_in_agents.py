@@ -26,7 +26,7 @@ from stage import (
 
 from barograph.core.events import CallPlanned, HandedBack, MessageSeen, Nudged, Replaced
 from barograph.core.policy import Policy
-from barograph.core.texts import handed_back
+from barograph.core.texts import handed_back, rounds_alike, rounds_spent
 from barograph.langchain import Barograph
 from barograph.simulator import Reply
 
@@ -40,6 +40,9 @@ class NudgedRun(Run):
     def noted(self):
         """How many nudges each request shows."""
         return [each.request.decode().count(NOTE) for each in self.exchanges]
+
+
+CAPS = [("cap_tokens", 12_000, "token_cap"), ("cap_usd", 0.03, "cost_cap")]
 
 
 @pytest.fixture
@@ -120,7 +123,7 @@ def test_the_cap_hands_the_turn_back_and_the_next_word_goes_on(run):
     said = agent.say("Find the leak.", *rounds(20))[-1]
 
     assert isinstance(said, AIMessage)
-    assert said.text == handed_back(rounds=8, repeats=None)
+    assert said.text == handed_back(rounds_spent(8))
     assert said.response_metadata["stop_reason"] == "round_cap"
     assert not said.tool_calls
     assert len(agent.exchanges) == len(agent.of(CallPlanned)) == 8
@@ -139,6 +142,21 @@ def test_the_cap_hands_the_turn_back_and_the_next_word_goes_on(run):
     assert [one for one in taken if isinstance(one, HandedBack)] == [back]
     prove(agent.store, agent.session, agent.exchanges)
     prove_sound(agent.store, agent.session, agent.exchanges)
+
+
+@pytest.mark.parametrize(("knob", "cap", "cause"), CAPS, ids=["tokens", "money"])
+def test_a_budget_hands_the_turn_back_and_any_word_goes_on(run, knob, cap, cause):
+    agent = run(**{knob: cap})
+    said = agent.say("Find the leak.", *rounds(20))[-1]
+    assert said.response_metadata["stop_reason"] == cause
+    stopped = len(agent.exchanges)
+    assert 1 < stopped < 20
+
+    agent.restart()
+    agent.simulator.play(agent.session, [])
+    assert agent.say("continue", *rounds(1, 20), DONE)[-1].text == "Done."
+    assert len(agent.exchanges) == stopped + 2
+    prove(agent.store, agent.session, agent.exchanges)
 
 
 def test_after_it_went_on_the_cap_counts_anew(run):
@@ -168,9 +186,9 @@ def test_async_agents_and_streams_are_handed_back_too(
 
     steps = loop.run(go())
     told = "".join(data[0].text for mode, data in steps if mode == "messages" and _is_ai(data[0]))
-    assert told.endswith(handed_back(rounds=2, repeats=None))
+    assert told.endswith(handed_back(rounds_spent(2)))
     last = [data for mode, data in steps if mode == "values"][-1]["messages"][-1]
-    assert last.text == handed_back(rounds=2, repeats=None)
+    assert last.text == handed_back(rounds_spent(2))
     assert len(exchanges_of(simulator, session)) == 2
 
 
@@ -180,7 +198,7 @@ def test_a_synchronous_stream_tells_it_once(simulator, session, store):
     agent = agent_at(simulator.url, session, store, barograph=ours)
     streamed = agent.stream(ask("go"), config(session), stream_mode="messages")
     told = "".join(message.text for message, _ in streamed if _is_ai(message))
-    assert told.count(handed_back(rounds=2, repeats=None)) == 1
+    assert told.count(handed_back(rounds_spent(2))) == 1
 
 
 def _is_ai(message):
@@ -194,7 +212,7 @@ def test_rounds_that_repeat_themselves_are_told_and_then_stopped(run):
     assert agent.noted == [0, 0, 0, 1, 1, 1]
     assert [event.causes for event in agent.of(Nudged)] == [("stall",)]
     assert "last 3 rounds made the same tool calls" in agent.of(Nudged)[0].text
-    assert said.text == handed_back(rounds=6, repeats=6)
+    assert said.text == handed_back(rounds_alike(6))
     assert said.response_metadata["stop_reason"] == "stall"
     prove(agent.store, agent.session, agent.exchanges)
 

@@ -40,7 +40,7 @@ Mode: TypeAlias = Literal["normal", "goal", "private"]
 leaves nothing durable, and is told nothing of what others left."""
 Level: TypeAlias = Literal["tools", "system", "messages"]
 NudgeCause: TypeAlias = Literal["rounds", "stall", "tools"]
-HandBackCause: TypeAlias = Literal["round_cap", "stall"]
+HandBackCause: TypeAlias = Literal["round_cap", "token_cap", "cost_cap", "stall"]
 
 
 class Breakpoint(Struct, frozen=True, kw_only=True):
@@ -727,10 +727,12 @@ class HandedBack(_Event, frozen=True, kw_only=True, tag="handed_back"):
     They enter the surface when the caller shows them, as an answer does.
 
     Attributes:
-        cause: `round_cap` after as many rounds as are allowed, `stall` where they repeat
-            themselves.
+        cause: `round_cap`, `token_cap` or `cost_cap` after as many rounds, tokens or dollars as
+            are allowed, `stall` where rounds repeat themselves.
         rounds: rounds that were counted.
         repeats: rounds in a row that were the same.
+        spent_tokens: input and output that were counted, those of agents below included.
+        spent_usd: their list price.
     """
 
     BODIES = ("parts",)
@@ -741,6 +743,8 @@ class HandedBack(_Event, frozen=True, kw_only=True, tag="handed_back"):
     rounds: int
     repeats: int
     parts: Parts
+    spent_tokens: int = 0
+    spent_usd: float = 0.0
 
 
 class Steered(_Event, frozen=True, kw_only=True, tag="steered"):

@@ -5,7 +5,7 @@ and learns it, and a session that is opened again learns all of its log. So a re
 reader in another process ends in the same state as the process that wrote the log.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -24,6 +24,8 @@ from barograph.core.forking import begin_as
 from barograph.core.model import Codec
 from barograph.core.paths import advanced, learn_path
 from barograph.core.reports import measured, reported, with_entries
+from barograph.core.rounds import charge
+from barograph.core.spending import Spent, cost_of, paths_above
 from barograph.core.state import (
     PathState,
     Resting,
@@ -59,6 +61,9 @@ def learn(codec: Codec, state: State, seq: int, event: Event, key: bytes | None 
     # calls of several paths overlap, and one that is planned again keeps its number
     calls = max(state.calls, event.call) if isinstance(event, CallPlanned) else state.calls
     paths = state.paths if after is before else {**state.paths, name: after}
+    if isinstance(event, ResponseCame) and surface.header is not None:
+        cost = cost_of(event, after.planned, codec.facts_of(surface.header.model))
+        paths = {**paths, **_charged(paths, name, cost)}
     over = before.asked.by if before.asked and after.asked is not before.asked else None
     if over is not None:  # nobody comes back to a call that asked for a summary
         paths = {path: one for path, one in paths.items() if path != over}
@@ -71,6 +76,12 @@ def learn(codec: Codec, state: State, seq: int, event: Event, key: bytes | None 
         paths = {**paths, after.keeps.path: _kept_warm(codec, state, after, surface, event)}
     state = replace(state, fold=fold, calls=calls, paths=paths, factors=factors)
     return _refused(state, event) if isinstance(event, AttemptFailed | CallFailed) else state
+
+
+def _charged(paths: Mapping[str, PathState], name: str, cost: Spent) -> dict[str, PathState]:
+    """The path of a call and those above it, with what it cost."""
+    paying = (one for one in (name, *paths_above(name)) if one in paths)
+    return {one: replace(paths[one], progress=charge(paths[one].progress, cost)) for one in paying}
 
 
 def _asked(path: PathState, event: SummaryAsked) -> PathState:

@@ -95,6 +95,10 @@ class Policy(Struct, frozen=True, kw_only=True):
         nudge_every_rounds: rounds after which it is reminded again, from 1; None for never.
         cap_rounds: rounds after which the turn is handed back to the user, who may let it go on,
             from 1; None for never.
+        cap_tokens: tokens after which it is, input and output of the agent and of all below it,
+            from 1; None for never. They are counted before each call, so the last one may exceed
+            it.
+        cap_usd: their list price in US dollars after which it is, above 0; None for never.
         stall_nudge_repeats: rounds in a row with the same calls and the same results after which
             the model is told, from 2; None for never.
         stall_stop_repeats: such rounds after which the turn is handed back, from 2; None for never.
@@ -143,6 +147,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     nudge_at_rounds: int | None = 25
     nudge_every_rounds: int | None = None
     cap_rounds: int | None = None
+    cap_tokens: int | None = None
+    cap_usd: float | None = None
     stall_nudge_repeats: int | None = 3
     stall_stop_repeats: int | None = 6
     resets: Literal["request", "message"] = "request"
@@ -231,6 +237,8 @@ class Policy(Struct, frozen=True, kw_only=True):
             return RoundRules(
                 nudge_at_rounds=None,
                 cap_rounds=self.cap_rounds,
+                cap_tokens=self.cap_tokens,
+                cap_usd=self.cap_usd,
                 stall_nudge_repeats=None,
                 stall_stop_repeats=None,
                 resets=self.resets,
@@ -242,6 +250,8 @@ class Policy(Struct, frozen=True, kw_only=True):
             nudge_at_rounds=self.nudge_at_rounds,
             nudge_every_rounds=self.nudge_every_rounds,
             cap_rounds=self.cap_rounds,
+            cap_tokens=self.cap_tokens,
+            cap_usd=self.cap_usd,
             stall_nudge_repeats=self.stall_nudge_repeats,
             stall_stop_repeats=self.stall_stop_repeats,
             resets=self.resets,

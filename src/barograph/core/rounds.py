@@ -1,9 +1,9 @@
 """Rounds of a turn: when to remind the model of its task, and when to hand back.
 
 **What it does.** A long turn drifts: instructions far above count for less with each round. So the
-model is nudged after so many rounds, and after a cap, if there is one, the turn is handed back.
-Rounds that ask for the same calls and get the same results are a stall, which is nudged early and
-handed back soon, however few rounds there were.
+model is nudged after so many rounds, and after a cap on rounds, tokens or money, if there is one,
+the turn is handed back. Rounds that ask for the same calls and get the same results are a stall,
+which is nudged early and handed back soon, however few rounds there were.
 
 **What always holds.** Only answers of the model count, each call once, on the agent path where they
 came. What folds, frames, summaries, nudges and retries do to a surface is no round and takes none
@@ -18,6 +18,7 @@ them. Where a nudge stands in a request, and what a turn that is handed back say
 """
 
 from functools import lru_cache
+from math import inf
 from typing import Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
@@ -38,14 +39,16 @@ from barograph.core.events import (
 )
 from barograph.core.nods import is_nod
 from barograph.core.parts import Part, Parts, ToolCall, ToolResult, calls_in, encode_parts
+from barograph.core.spending import Account, Spent
 
 Cause: TypeAlias = NudgeCause | HandBackCause
-"""Why the model is nudged (`rounds`, `stall`) or the turn handed back (`round_cap`, `stall`)."""
+"""Why the model is nudged (`rounds`, `stall`) or the turn handed back (a cap, or `stall`)."""
 
 Round: TypeAlias = tuple[tuple[Part, bytes], ...]
 """Calls that were asked for at once, each with a digest of its result."""
 
 _MOST: Final = 100_000
+_MOST_TOKENS: Final = 10**12
 
 
 class RoundRules(Struct, frozen=True, kw_only=True):
@@ -55,6 +58,9 @@ class RoundRules(Struct, frozen=True, kw_only=True):
         nudge_at_rounds: rounds after which the model is reminded of its task, from 1.
         nudge_every_rounds: rounds after which it is reminded again, from 1; None for never.
         cap_rounds: rounds after which the turn is handed back, from 1.
+        cap_tokens: tokens of input and output, of the path and of all below it, after which it is
+            handed back, from 1.
+        cap_usd: their list price after which it is, above 0.
         stall_nudge_repeats: rounds in a row with the same calls and the same results after which
             the model is told, from 2.
         stall_stop_repeats: such rounds after which the turn is handed back, from 2.
@@ -68,6 +74,8 @@ class RoundRules(Struct, frozen=True, kw_only=True):
     nudge_at_rounds: int | None = 25
     nudge_every_rounds: int | None = None
     cap_rounds: int | None = None
+    cap_tokens: int | None = None
+    cap_usd: float | None = None
     stall_nudge_repeats: int | None = 3
     stall_stop_repeats: int | None = 6
     resets: Literal["request", "message"] = "request"
@@ -77,6 +85,8 @@ class RoundRules(Struct, frozen=True, kw_only=True):
             _within(knob, getattr(self, knob), 1)
         for knob in ("stall_nudge_repeats", "stall_stop_repeats"):
             _within(knob, getattr(self, knob), 2)
+        _within("cap_tokens", self.cap_tokens, 1, _MOST_TOKENS)
+        _affordable("cap_usd", self.cap_usd)
         if self.nudge_every_rounds is not None and self.nudge_at_rounds is None:
             raise PolicyError(
                 f"nudge_every_rounds is {self.nudge_every_rounds}, and nudge_at_rounds is None.",
@@ -101,6 +111,7 @@ class Progress(Struct, frozen=True, kw_only=True):
         message_at: `rounds` when the user last said anything.
         nudged_at: `rounds` at the last nudge.
         nudges: nudges since the user last asked for something.
+        account: what it has spent, those below it included.
         handed_back: whether the turn was handed back and nobody has spoken since.
         open: the calls of the last round that have no result yet, by their ids.
         closed: those that have, each with a digest of its result.
@@ -115,6 +126,7 @@ class Progress(Struct, frozen=True, kw_only=True):
     message_at: int = 0
     nudged_at: int = 0
     nudges: int = 0
+    account: Account = Account()
     handed_back: bool = False
     open: dict[str, Part] = {}
     closed: Round = ()
@@ -131,12 +143,14 @@ class Decision(Struct, frozen=True, kw_only=True):
         causes: why; one for a hand-back, one or two for a nudge.
         rounds: rounds that are counted against the rules.
         repeats: rounds in a row that were the same.
+        spent: what was spent, where that is the reason.
     """
 
     kind: Literal["go_on", "nudge", "hand_back"]
     causes: tuple[Cause, ...] = ()
     rounds: int = 0
     repeats: int = 0
+    spent: Spent = Spent()
 
 
 def advance(  # noqa: PLR0911 - one arm for each kind of event
@@ -176,12 +190,36 @@ def hand_back(progress: Progress) -> Progress:
     return replace(progress, handed_back=True)
 
 
+def charge(progress: Progress, cost: Spent) -> Progress:
+    """Where a path stands after a call of it, or of one below it."""
+    return replace(progress, account=progress.account.charged(cost))
+
+
+def decide_spending(progress: Progress, rules: RoundRules) -> Decision | None:
+    """Hand the turn back where a path has spent what it may; None where it has not."""
+    spent = progress.account.since(rules.resets)
+    cause: Cause
+    if _reached(rules.cap_tokens, spent.tokens):
+        cause = "token_cap"
+    elif rules.cap_usd is not None and spent.usd >= rules.cap_usd:
+        cause = "cost_cap"
+    else:
+        return None
+    rounds = progress.rounds - _start(progress, rules)
+    return Decision(
+        kind="hand_back", causes=(cause,), rounds=rounds, repeats=progress.repeats, spent=spent
+    )
+
+
 def decide(progress: Progress, rules: RoundRules) -> Decision:
     """What to do before the next call of a path."""
-    start = progress.request_at if rules.resets == "request" else progress.message_at
+    start = _start(progress, rules)
     rounds, repeats = progress.rounds - start, progress.repeats
     if _reached(rules.cap_rounds, rounds):
         return Decision(kind="hand_back", causes=("round_cap",), rounds=rounds, repeats=repeats)
+    overspent = decide_spending(progress, rules)
+    if overspent is not None:
+        return overspent
     if _reached(rules.stall_stop_repeats, repeats):
         return Decision(kind="hand_back", causes=("stall",), rounds=rounds, repeats=repeats)
     causes: list[Cause] = []
@@ -250,11 +288,12 @@ def _resolved(progress: Progress, call_id: str, result: bytes) -> Progress:
 def _spoken(progress: Progress, parts: Parts) -> Progress:
     """The user said something."""
     if is_nod(parts) and not progress.handed_back:
-        return replace(progress, message_at=progress.rounds)
+        return replace(progress, message_at=progress.rounds, account=progress.account.spoken())
     return replace(
         progress,
         request_at=progress.rounds,
         message_at=progress.rounds,
+        account=progress.account.asked(),
         nudges=0,
         handed_back=False,
         last=(),
@@ -269,6 +308,11 @@ def _is_due(rules: RoundRules, rounds: int, nudged: int) -> bool:
     if first is None or rounds < first:
         return False
     return nudged < first or (every is not None and rounds - nudged >= every)
+
+
+def _start(progress: Progress, rules: RoundRules) -> int:
+    """The round after which is counted."""
+    return progress.request_at if rules.resets == "request" else progress.message_at
 
 
 def _reached(limit: int | None, count: int) -> bool:
@@ -314,11 +358,21 @@ def _result(error: bytes, parts: Parts) -> bytes:
     return digest(*pieces)
 
 
-def _within(knob: str, value: object, least: int) -> None:
-    if value is None or (type(value) is int and least <= value <= _MOST):
+def _within(knob: str, value: object, least: int, most: int = _MOST) -> None:
+    if value is None or (type(value) is int and least <= value <= most):
         return
     raise PolicyError(
         f"{knob} is {value!r}.",
-        next_step=f"Give a whole number from {least} to {_MOST}, or None for never.",
+        next_step=f"Give a whole number from {least} to {most}, or None for never.",
+        knob=knob,
+    )
+
+
+def _affordable(knob: str, value: object) -> None:
+    if value is None or (type(value) in {int, float} and 0 < cast("float", value) < inf):
+        return
+    raise PolicyError(
+        f"{knob} is {value!r}.",
+        next_step="Give an amount above 0, in US dollars, or None for never.",
         knob=knob,
     )

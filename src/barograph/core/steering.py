@@ -37,10 +37,21 @@ from barograph.core.notes import last_plan
 from barograph.core.outgoing import asks_for_tools
 from barograph.core.parts import Opaque, Text, ToolResult
 from barograph.core.policy import Policy
-from barograph.core.rounds import Decision, RoundRules, decide
-from barograph.core.state import PathState
+from barograph.core.rounds import Decision, RoundRules, decide, decide_spending
+from barograph.core.spending import paths_above
+from barograph.core.state import PathState, State
 from barograph.core.surface import Surface
-from barograph.core.texts import handed_back, new_tools, nudge, steps_done, steps_left_out
+from barograph.core.texts import (
+    handed_back,
+    money_spent,
+    new_tools,
+    nudge,
+    rounds_alike,
+    rounds_spent,
+    steps_done,
+    steps_left_out,
+    tokens_spent,
+)
 from barograph.core.tooling import tool_names
 from barograph.core.work import Work
 
@@ -74,13 +85,22 @@ def steer(work: Work, given: CallWanted, policy: Policy, rules: RoundRules) -> H
 
     To be called right after the caller's history was taken in; `rules` are those of the policy.
     """
-    decision = decide(work.state.path(given.path).progress, rules)
+    decision = _decide(work.state, given.path, rules)
     if decision.kind == "hand_back":
         return _hand_back(work, given, decision)
     new = () if policy.name == "off" else _untold_tools(work, given)
     if decision.kind == "nudge" or new:
         _nudge(work, given, decision, new)
     return None
+
+
+def _decide(state: State, path: str, rules: RoundRules) -> Decision:
+    """What to do before the next call of a path, which may spend what those above it have left."""
+    decision = decide(state.path(path).progress, rules)
+    if decision.kind == "hand_back":
+        return decision
+    above = (decide_spending(state.path(name).progress, rules) for name in paths_above(path))
+    return next((one for one in above if one is not None), decision)
 
 
 def _untold_tools(work: Work, given: CallWanted) -> tuple[str, ...]:
@@ -96,8 +116,7 @@ def _untold_tools(work: Work, given: CallWanted) -> tuple[str, ...]:
 def _hand_back(work: Work, given: CallWanted, decision: Decision) -> HandBack:
     path = work.state.path(given.path)
     cause = cast("HandBackCause", decision.causes[0])
-    repeats = decision.repeats if cause == "stall" else None
-    text = handed_back(rounds=decision.rounds, repeats=repeats)
+    text = handed_back(_why_stopped(cause, decision))
     work.log(
         HandedBack(
             at=given.at,
@@ -107,10 +126,24 @@ def _hand_back(work: Work, given: CallWanted, decision: Decision) -> HandBack:
             rounds=decision.rounds,
             repeats=decision.repeats,
             parts=(Text(text),),
+            spent_tokens=decision.spent.tokens,
+            spent_usd=decision.spent.usd,
         )
     )
     work.log(TurnEnded(at=given.at, path=given.path, turn=path.turn, rounds=path.round))
     return HandBack(text=text, cause=cause, rounds=decision.rounds, seen=len(path.seen))
+
+
+def _why_stopped(cause: HandBackCause, decision: Decision) -> str:
+    match cause:
+        case "round_cap":
+            return rounds_spent(decision.rounds)
+        case "token_cap":
+            return tokens_spent(decision.spent.tokens)
+        case "cost_cap":
+            return money_spent(decision.spent.usd)
+        case "stall":
+            return rounds_alike(decision.repeats)
 
 
 def _nudge(work: Work, given: CallWanted, decision: Decision, new: tuple[str, ...]) -> None:

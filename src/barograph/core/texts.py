@@ -197,19 +197,32 @@ def _line(text: str, most_chars: int) -> str:
     return line if len(line) <= most_chars else f"{line[: most_chars - 1]}…"
 
 
-def handed_back(*, rounds: int, repeats: int | None) -> str:
+def rounds_spent(rounds: int) -> str:
+    """Why a turn is stopped that had all its rounds."""
+    return f"after {rounds} rounds, which is the limit for one request"
+
+
+def tokens_spent(tokens: int) -> str:
+    """Why a turn is stopped that had all its tokens."""
+    return f"after {tokens:,} tokens, which is over the limit for one request"
+
+
+def money_spent(usd: float) -> str:
+    """Why a turn is stopped that had all its money."""
+    return f"after ${usd:,.4f}, which is over the limit for one request"
+
+
+def rounds_alike(repeats: int) -> str:
+    """Why a turn is stopped that goes round in circles."""
+    return f"because the last {repeats} rounds made the same tool calls and got the same results"
+
+
+def handed_back(why: str) -> str:
     """The last words of a turn that is stopped, said to the user in the agent's place.
 
     Args:
-        rounds: rounds since the user asked for something.
-        repeats: rounds in a row that were the same, where that is the reason; None where the limit
-            of rounds is.
+        why: it is, in words that follow "Stopped".
     """
-    why = (
-        f"after {rounds} rounds, which is the limit for one request"
-        if repeats is None
-        else f"because the last {repeats} rounds made the same tool calls and got the same results"
-    )
     return (
         f"[Stopped {why}. This is not a final answer: the work may be unfinished. What was done is "
         'kept. Answer "continue" to go on from here, or say what to do instead.]'
