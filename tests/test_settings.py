@@ -212,6 +212,13 @@ def test_none_takes_a_value_away(project):
     assert (policy.ttl, policy.nudge_at_rounds, policy.cap_rounds) == (None, None, None)
 
 
+def test_a_model_has_a_table_of_its_own(project):
+    project.write("barograph.toml", '[policy.by_model."claude-haiku"]\nwindow_tokens = 9000\n')
+    policy = project.load().policy
+    assert policy.of("claude-haiku-4-5").window_tokens == 9000
+    assert policy.of("claude-opus-4-8").window_tokens is None
+
+
 def test_loading_depends_on_what_is_passed_in_alone(project, monkeypatch):
     monkeypatch.setenv("BAROGRAPH_POLICY__TTL", "nonsense")
     monkeypatch.chdir(project.user)
@@ -268,6 +275,10 @@ WRONG = [
     ("[policy]\nkeep_images = 'maybe'\n", ":2", "= 'maybe' cannot", "true or false"),
     ("[policy]\ntool_result_chars = 5\n", ":2", "= 5 cannot", "table of names"),
     ("[policy]\ntool_result_chars = {a = 'x'}\n", ":2", "cannot", "above -1"),
+    ("[policy]\nby_model = 5\n", ":2", "= 5 cannot", "for each model"),
+    ("[policy]\nby_model = {a = 5}\n", ":2", "cannot", "for each model"),
+    ("[policy]\nby_model = {a = {ttl = 5}}\n", ":2", "cannot", "some of prune_after_rounds"),
+    ("[policy]\nby_model = {a = {rent_ratio = 'x'}}\n", ":2", "cannot", "above 0"),
     ("[policy]\nnudge_at_rounds = 0\n", ":2", "= 0 cannot", "from 1 to 100000, or None"),
     ("[policy]\nresets = 'never'\n", ":2", "= 'never' cannot", "'request', 'message'"),
     ("[store]\nbusy_timeout_seconds = -1\n", ":2", "= -1 cannot", "0 to 3600"),

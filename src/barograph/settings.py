@@ -208,7 +208,9 @@ def _read_value(given: Given, cwd: Path, default: Policy | StoreSettings) -> obj
     return value
 
 
-def _typed(given: Given, cwd: Path) -> object:  # noqa: PLR0911 - one arm for each type
+def _typed(  # noqa: C901, PLR0911 - one arm for each type
+    given: Given, cwd: Path
+) -> object:
     """The value in the type of its field; choices are left to the field's own rule."""
     value, hint = given.value, _HINTS[given.key]
     if NoneType in get_args(hint):
@@ -223,6 +225,8 @@ def _typed(given: Given, cwd: Path) -> object:  # noqa: PLR0911 - one arm for ea
         return _yes_or_no(given)
     if hint == Mapping[str, int]:
         return _whole_by_name(given)
+    if hint == Mapping[str, Mapping[str, float]]:
+        return _numbers_by_model(given)
     if hint is Path:
         return _path(given, cwd)
     if hint == tuple[str, ...]:
@@ -253,6 +257,16 @@ def _whole_by_name(given: Given) -> Mapping[str, float]:
     if not isinstance(given.value, Mapping):
         raise _refusal(given, "cannot be used", "Give a table of names and whole numbers.")
     return {str(name): _whole(value) for name, value in given.value.items()}
+
+
+def _numbers_by_model(given: Given) -> Mapping[str, Mapping[str, float]]:
+    tables = given.value
+    if not isinstance(tables, Mapping) or not all(isinstance(t, Mapping) for t in tables.values()):
+        raise _refusal(given, "cannot be used", "Give a table of numbers for each model.")
+    return {
+        str(model): {str(name): _number(value) for name, value in table.items()}
+        for model, table in tables.items()
+    }
 
 
 def _yes_or_no(given: Given) -> bool:

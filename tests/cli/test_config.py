@@ -21,6 +21,7 @@ def test_every_value_in_effect(show, tmp_path):
     assert [line.split(maxsplit=1) for line in result.stdout.splitlines()] == [
         ["setting", "value"],
         ["policy.base_tools", "(not set)"],
+        ["policy.by_model", "{}"],
         ["policy.cap_rounds", "(not set)"],
         ["policy.cap_tokens", "(not set)"],
         ["policy.cap_usd", "(not set)"],

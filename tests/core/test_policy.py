@@ -51,3 +51,37 @@ def test_a_knob_outside_its_range_is_named(knob, value):
 def test_a_policy_cannot_be_changed():
     with pytest.raises(AttributeError):
         Policy().ttl = "1h"
+
+
+def test_a_model_may_have_other_values_and_the_longest_name_counts():
+    policy = Policy(
+        rent_ratio=1.0,
+        by_model={
+            "claude-haiku": {"compact_at_ratio": 0.95, "prune_after_rounds": 4.0},
+            "claude-haiku-5": {"rent_ratio": 2, "window_tokens": 100_000},
+        },
+    )
+    assert policy.of("claude-opus-4-8") is policy
+    old, new = policy.of("claude-haiku-4-5-20251001"), policy.of("claude-haiku-5-5")
+    assert (old.hard_ratio, old.prune_after_rounds, old.rent_ratio) == (0.95, 4, 1.0)
+    assert isinstance(old.prune_after_rounds, int)
+    assert (new.rent_ratio, new.window_tokens, new.hard_ratio) == (2, 100_000, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("model", "knobs", "said"),
+    [
+        ("", {}, "empty name"),
+        ("m", {"rent": 1}, "by_model has rent for 'm'"),
+        ("m", {"ttl": "1h"}, "by_model has ttl"),
+        ("m", {"prune_after_rounds": 0}, "by_model for 'm': prune_after_rounds is 0"),
+        ("m", {"prune_after_rounds": 2.5}, "prune_after_rounds = 2.5"),
+        ("m", {"window_tokens": float("inf")}, "window_tokens = inf"),
+        ("m", {"rent_ratio": float("nan")}, "rent_ratio is nan"),
+        ("m", {"compact_at_ratio": 0.8}, "prune_at_ratio 0.9"),
+    ],
+)
+def test_values_by_model_are_held_to_the_same_ranges(model, knobs, said):
+    with pytest.raises(PolicyError, match="by_model") as refused:
+        Policy(by_model={model: knobs})
+    assert said in refused.value.what

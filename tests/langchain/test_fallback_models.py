@@ -110,6 +110,23 @@ def test_a_fallback_with_a_smaller_window_gets_no_request_that_is_too_long(
     assert all(each.total_tokens <= WINDOW_TOKENS - 512 for each in small)
 
 
+def test_a_fallback_is_held_to_what_the_policy_says_of_that_model(simulator, session, store, go):
+    narrow = 8_000
+    simulator.play(session, [*(looking(f"a{n}") for n in range(6)), DONE])
+    fail_at(simulator, session, 6)
+    knobs = {"window_tokens": narrow, "compact_at_ratio": 0.95}
+    agent = falling_back(simulator, session, store, summary="digest", by_model={SMALL: knobs})
+    go(agent, ask("look at all of them"), config(session))
+
+    exchanges = exchanges_of(simulator, session)
+    *before, refused = (each for each in exchanges if each.model == MODEL)
+    (small,) = (each for each in exchanges if each.model == SMALL)
+    assert before[-1].usage.input_total_tokens > narrow
+    assert (refused.status, small.status) == (529, 200)
+    assert small.total_tokens < narrow
+    sound(store, session, len(exchanges))
+
+
 def test_markers_are_planned_for_the_minimum_of_the_model_that_is_called(
     simulator, session, store, go
 ):

@@ -28,7 +28,8 @@ request is measured by its usage.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -147,6 +148,8 @@ class Engine:
         self.codec = codec
         self.policy = policy
         self._round_rules = policy.round_rules
+        self.policy_of: Callable[[str], Policy] = lru_cache(maxsize=64)(policy.of)
+        """The policy for calls of a model, by its id."""
 
     def step(self, state: State, given: Input) -> tuple[State, tuple[Effect, ...]]:
         """Take one input.
@@ -165,7 +168,7 @@ class Engine:
                 take_in(work, given, self.policy)
                 compose(work, given)
                 stop = steer(work, given, self.policy, self._round_rules)
-                send = (stop or self._relieved(work, given, relieve(work, given, self.policy)),)
+                send = (stop or self._relieved(work, given),)
             case CompactWanted():
                 self._compact(work, given.wanted)
             case PinWanted():
@@ -186,9 +189,14 @@ class Engine:
         append = (Append(tuple(work.events)),) if work.events else ()
         return work.state, (*_archives(state, work.state, work.events), *append, *send)
 
-    def _relieved(self, work: Work, given: CallWanted, gauge: Gauge) -> Send:
-        """Compact what must be, by a summary if it can be had; then plan the call."""
-        plan = plan_compaction(work, given.path, self.policy, gauge)
+    def _policy(self, wanted: CallWanted) -> Policy:
+        return self.policy_of(wanted.header.model)
+
+    def _relieved(self, work: Work, given: CallWanted) -> Send:
+        """Relieve the window by a pass, then by a summary if one can be had; then plan the call."""
+        policy = self._policy(given)
+        gauge = relieve(work, given, policy)
+        plan = plan_compaction(work, given.path, policy, gauge)
         if plan is None or not given.folds:
             return self._plan(work, given, gauge)
         if given.summarises and self.policy.summary == "model":
@@ -199,21 +207,23 @@ class Engine:
 
     def _compact(self, work: Work, given: CallWanted) -> None:
         """Compact now, by what is computed from the log alone; nothing where nothing can go."""
-        gauge = measure(work, given, self.policy)
-        plan = plan_compaction(work, given.path, self.policy, gauge, "manual")
+        policy = self._policy(given)
+        gauge = measure(work, given, policy)
+        plan = plan_compaction(work, given.path, policy, gauge, "manual")
         if plan is not None:
             carry_out(work, given, plan, Told())
 
     def _ask(self, work: Work, given: CallWanted, plan: Plan, failures: tuple[str, ...]) -> Send:
         """Plan the call that asks for a summary of what is to be hidden."""
-        asked, wanted = question(work, given, plan, failures, self.policy)
+        asked, wanted = question(work, given, plan, failures, self._policy(given))
         work.log(asked)
-        send = self._plan(work, wanted, measure(work, wanted, self.policy))
+        send = self._plan(work, wanted, measure(work, wanted, self._policy(wanted)))
         return replace(send, seen=len(work.state.path(given.path).seen))
 
     def _after_refusal(self, work: Work, given: Refused) -> tuple[Send, ...]:
         """After a call that failed: the same call once more, or its end."""
-        again = recover(work, given, self.policy)
+        policy = self.policy if given.wanted is None else self._policy(given.wanted)
+        again = recover(work, given, policy)
         if again is not None:
             return (self._plan_again(work, again),)
         work.log(failed(work, given))
@@ -225,7 +235,7 @@ class Engine:
         if asked is None or given.wanted is None:
             return ()
         wanted = replace(given.wanted, at=given.at)
-        gauge = measure(work, wanted, self.policy)
+        gauge = measure(work, wanted, self._policy(wanted))
         if not wanted.folds:
             return (self._plan(work, wanted, gauge),)
         plan = plan_asked(asked, gauge)
@@ -235,7 +245,7 @@ class Engine:
         return (self._plan(work, wanted, carry_out(work, wanted, plan, told)),)
 
     def _plan_again(self, work: Work, again: Again) -> Send:
-        gauge = measure(work, again.wanted, self.policy)
+        gauge = measure(work, again.wanted, self._policy(again.wanted))
         before = work.state.path(again.wanted.path).planned
         return self._plan(work, again.wanted, gauge, again=before, max_tokens=again.max_tokens)
 
@@ -250,6 +260,7 @@ class Engine:
     ) -> Send:
         """Number the call and place its breakpoints; a call planned again keeps its number."""
         path, surface = work.state.path(given.path), work.state.surface(given.path)
+        policy = self._policy(given)
         insured = min(work.rewritten or path.insured, len(surface.segments))
         if not path.round and not work.rewritten:
             insured = len(surface.segments)  # a turn begins where this request ends
@@ -257,7 +268,7 @@ class Engine:
         plan = plan_breakpoints(self._cache_view(work, given, gauge, insured, reserved))
         anchor = plan.anchor
         is_readable = anchor is not None and anchor.is_readable(given.at, surface.images)
-        aged_before = again.aged_before if again else oldest_kept(path, self.policy)
+        aged_before = again.aged_before if again else oldest_kept(path, policy)
         asks = self.policy.diagnostics
         is_diagnosed = asks == "on" or (asks == "auto" and given.diagnosable)
         planned = CallPlanned(
@@ -276,7 +287,7 @@ class Engine:
             compared_with=path.provider_id if is_diagnosed else None,
             projected_tokens=gauge.projected_tokens,
             stale_tokens=round(
-                pending_of(path, self.policy, aged_before).stale_chars * gauge.tokens_per_char
+                pending_of(path, policy, aged_before).stale_chars * gauge.tokens_per_char
             ),
             aged_before=aged_before,
             max_tokens=max_tokens,

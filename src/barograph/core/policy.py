@@ -5,6 +5,7 @@ from math import inf
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from barograph.core.errors import PolicyError
 from barograph.core.events import Ttl
@@ -21,6 +22,24 @@ _LIFETIMES: Final[Mapping[Profile, Lifetime]] = {
     # 78 calls of subagents in recorded sessions, and never five minutes between two of them
     "subagent": "5m",
 }
+
+
+MODEL_KNOBS: Final = (
+    "prune_after_rounds",
+    "prune_at_ratio",
+    "relief_ratio",
+    "rent_ratio",
+    "compact_at_ratio",
+    "compact_to_ratio",
+    "summary_ratio",
+    "window_tokens",
+    "write_ratio",
+    "read_ratio",
+    "start_tokens_per_char",
+)
+"""Knobs that may differ by model: all that say when its window is relieved, and by how much."""
+
+_WHOLE: Final = ("prune_after_rounds", "window_tokens")
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -110,6 +129,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         read_ratio: price of a token read from it; None takes that of the model.
         start_tokens_per_char: the estimate before the provider has reported usage, in (0, 2].
             The usual four characters a token.
+        by_model: by the beginning of a model's id, other values for its calls of the knobs that say
+            when its window is relieved; the longest beginning counts. `window_tokens` there is a
+            limit in tokens for that model alone.
 
     Raises:
         PolicyError: a value outside its range.
@@ -156,6 +178,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     write_ratio: float | None = None
     read_ratio: float | None = None
     start_tokens_per_char: float = 0.25
+    by_model: Mapping[str, Mapping[str, float]] = {}
 
     def __post_init__(self) -> None:
         _one_of("name", self.name, ("balanced", "fixed", "bound-once", "off"))
@@ -213,6 +236,44 @@ class Policy(Struct, frozen=True, kw_only=True):
                 next_step="Name each tool once.",
                 knob="tool_order",
             )
+        for model, knobs in self.by_model.items():
+            self._check_knobs(model, knobs)
+
+    def of(self, model: str) -> "Policy":
+        """The policy for calls of a model.
+
+        Args:
+            model: its id, as the client names it.
+        """
+        names = [name for name in self.by_model if model.startswith(name)]
+        return self._with(self.by_model[max(names, key=len)]) if names else self
+
+    def _with(self, knobs: Mapping[str, float]) -> "Policy":
+        # a number of rounds or tokens from a file may come as 10.0
+        whole = {name: int(one) if one == one // 1 else one for name, one in knobs.items()}
+        return replace(self, by_model={}, **whole)
+
+    def _check_knobs(self, model: str, knobs: Mapping[str, float]) -> None:
+        unknown = [name for name in knobs if name not in MODEL_KNOBS]
+        if unknown or not model:
+            raise PolicyError(
+                f"by_model has {', '.join(unknown) or 'an empty name'} for {model!r}.",
+                next_step=f"Name a model, and of the knobs some of {', '.join(MODEL_KNOBS)}.",
+                knob="by_model",
+            )
+        broken = [name for name in _WHOLE if knobs.get(name, 1) % 1 != 0]
+        if broken:
+            raise PolicyError(
+                f"by_model has {broken[0]} = {knobs[broken[0]]} for {model!r}.",
+                next_step="Give a whole number.",
+                knob="by_model",
+            )
+        try:
+            self._with(knobs)
+        except PolicyError as error:
+            raise PolicyError(
+                f"by_model for {model!r}: {error.what}", next_step=error.next_step, knob="by_model"
+            ) from error
 
     def result_chars(self, tool: str, *, server: str = "") -> int:
         """The most characters of a result of that tool; 0 for no limit.
