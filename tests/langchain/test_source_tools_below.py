@@ -4,6 +4,8 @@ import json
 
 import pytest
 from langchain.agents import create_agent
+from langchain.tools import ToolRuntime
+from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -189,3 +191,47 @@ def test_an_agent_that_is_a_node_of_a_graph_is_a_main_agent(simulator, session, 
     assert b"A dozen." in exchanges[-1].request.partition(b"And now?")[2]
     digest = Barograph(store, frame=[session_digest(store)]).preview_frame("hi", session="other")
     assert "What have we got?" in digest.parts[0].text
+
+
+SEARCHING = ("s1", "search_tools", {"query": "act"})
+
+
+def test_a_child_of_a_parent_that_found_more_begins_as_its_parent_began(house):
+    house = house(pad(), policy=Policy(base_tools=("delegate",)))
+    house.child_tools = [house.delegate, act]
+    simulator, session = house.simulator, house.session
+    simulator.play(f"{session}-child", [DONE])
+    simulator.play(session, [calling(SEARCHING), calling(("d1", "delegate", {"what": "it"})), DONE])
+    house.agent(session, house.delegate, act).invoke(ask("go"), config(session))
+
+    assert "act" in names_in(house.mains[1])
+    assert tools_in(house.childs[0]) == tools_in(house.mains[0])
+    house.prove()
+
+
+@pytest.mark.parametrize("is_node", [False, True], ids=["agent", "node of a graph"])
+def test_a_fork_keeps_the_bytes_that_it_began_with_when_it_finds_more(house, is_node):
+    house = house(pad(), policy=Policy(base_tools=("delegate",)))
+    simulator, session = house.simulator, house.session
+
+    @tool
+    def delegate(what: str, runtime: ToolRuntime) -> str:
+        """Have it done."""
+        child = house.agent(f"{session}-child", house.delegate, act)
+        if is_node:
+            graph = StateGraph(MessagesState)
+            graph.add_node("worker", child)
+            graph.add_edge(START, "worker")
+            child = graph.compile()
+        shown = [*runtime.state["messages"][:-1], HumanMessage(what)]
+        return child.invoke({"messages": shown})["messages"][-1].text
+
+    house.delegate = delegate
+    simulator.play(f"{session}-child", [calling(SEARCHING), DONE])
+    simulator.play(session, [calling(("d1", "delegate", {"what": "it"})), DONE])
+    house.agent(session, delegate, act).invoke(ask("go"), config(session))
+
+    first, second = map(names_in, house.childs)
+    assert first == names_in(house.mains[0])
+    assert second == [*first, "act"]
+    house.prove()

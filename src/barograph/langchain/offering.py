@@ -102,28 +102,32 @@ class Offering:
         if is_main(self._path):
             return frozenset()
         only = frozenset(tool.name for tool in given if _is_main_only(tool))
-        if not only:
-            return only
-        own = self._session.state.path(self._path).tools
-        return frozenset() if not own and self._has_tools_above(given) else only.difference(own)
+        return only.difference(self._known(given)) if only else only
 
     def _known(self, given: Sequence[Any]) -> tuple[str, ...]:
         """Names in the order in which this path was offered them.
 
-        A child that has the very tools of its parent begins with the parent's bytes.
+        A child that has the very tools of its parent begins with the parent's bytes. A fork whose
+        tools never changed has no others than the header that it began with.
         """
-        own = self._session.state.path(self._path).tools
-        return own or (self._tools_above() if self._has_tools_above(given) else ())
+        path = self._session.state.path(self._path)
+        header = self._session.state.surface(self._path).header
+        if path.tools:
+            return path.tools
+        if path.sent is not None and header is not None:
+            return tool_names(header.tools)
+        above = self._first_above()
+        return above if set(above) == set(map(name_of, given)) else ()
 
-    def _has_tools_above(self, given: Sequence[Any]) -> bool:
-        """Whether these are the very tools of the agent above."""
-        return set(self._tools_above()) == set(map(name_of, given))
-
-    def _tools_above(self) -> tuple[str, ...]:
-        """Names of the tools of the agent above, in their order; of a fork, those it began with."""
-        surface = self._session.state.surface
-        above = surface(self._path).header or surface(self._path.rpartition("/")[0]).header
-        return () if above is None else tool_names(above.tools)
+    def _first_above(self) -> tuple[str, ...]:
+        """Names of the tools of the nearest agent above, in order, less what it found later."""
+        state, above = self._session.state, self._path
+        while "/" in above:
+            above = above.rpartition("/")[0]
+            header, found = state.surface(above).header, state.path(above).loaded
+            if header is not None:
+                return tuple(name for name in tool_names(header.tools) if name not in found)
+        return ()
 
 
 def _is_main_only(tool: Any) -> bool:
