@@ -7,7 +7,7 @@ from barograph.audit.explain import diff, list_calls, rows_of, total, why
 from barograph.audit.reading import read_session
 from barograph.audit.segments import read_request, view_request
 from barograph.core.errors import LogCorrupt, UnknownCall, UnknownSession
-from barograph.core.events import HeaderSet, Replaced, TurnBegan
+from barograph.core.events import Compacted, HeaderSet, Replaced, TurnBegan
 from barograph.core.ingest import Incoming
 from barograph.core.parts import Text
 from barograph.providers.anthropic.models import facts_of
@@ -63,6 +63,30 @@ def test_what_a_fork_begins_with_comes_from_the_events_above_it(talk):
     assert sources[0]["tools"] < sources[1]["tools"]
     shown = [one.source for one in fork if one.level == "messages"]
     assert [one.path for one in shown] == ["main"] * (len(shown) - 1) + ["main/search#1"]
+
+
+def test_a_fold_between_the_last_call_and_its_fork_is_named_by_the_fork(talk):
+    talk.call(say="go on", reply=[("search", {})])
+    talk.log(
+        Compacted(
+            at=talk.at,
+            path="main",
+            cause="manual",
+            shadows=tuple(entry.seq for entry in talk.entries().span(0, 4)),
+            parts=(Text("a summary"),),
+            narrated_by=None,
+            failures=(),
+            tokens_before=9,
+            tokens_after=8,
+            rewritten_tokens=0,
+        )
+    )
+    fold = talk.session.state.fold.seq
+    talk.histories["main/search#1"] = talk.histories["main"][:-1]
+    talk.call(path="main/search#1", say="a task")
+
+    verdict = why(talk.store, "s1", 4).verdict
+    assert (verdict.cause, verdict.planned, verdict.named_by.seq) == ("planned_fold", True, fold)
 
 
 def test_calls_that_were_not_answered_say_so(talk):

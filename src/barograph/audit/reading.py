@@ -71,7 +71,7 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
         failure: the error; None where the call did not fail.
         before: the last call of the same path that was answered before this one, or of the path
             that it was forked from.
-        changes: events of this path since then that changed header or history.
+        changes: events since then, of this path or of that one, that changed header or history.
         window_tokens: the model's window, where its provider had named it; else None.
         recovers: whether it was refused as too long, and was to be sent once more, smaller.
     """
@@ -301,6 +301,7 @@ class _Reader:
                 self.sources[seq] = _source(seq, event)
                 if isinstance(event, Forked) and event.of in self._answered:
                     self._answered[event.path] = self._answered[event.of]
+                    self._changes[event.path] = list(self._changes.get(event.of, ()))
                 if not isinstance(event, MessageSeen | Nudged | FrameComposed | Forked):
                     self._changes.setdefault(event.path, []).append((seq, event))
             case KeptWarm() if event.path in self._answered:
