@@ -77,6 +77,22 @@ def test_nothing_that_an_agent_or_a_tool_said_is_told(store):
     assert [one.text for one in told(session_digest(store))] == ["Look."]
 
 
+def test_what_several_agents_of_a_graph_show_is_recalled_once_and_what_each_said_last_too(store):
+    talking = Talk(store, "s1")
+    planner, worker = "main/planner", "main/worker"
+    for reply in ("A plan.", "Another plan."):
+        talking.call(path=planner, say="Look.", reply=reply)
+        talking.histories[worker] = list(talking.histories[planner])
+        talking.call(path=worker, reply=f"Done: {reply}")
+        talking.histories[planner] = list(talking.histories[worker])
+    talking.call(path="main/critic", say="Judge.", reply="Well done.")
+    talking.call(path=planner, say="More.", reply="No more plans.")
+
+    text = recalled(session_digest(store), "s1")
+    said = ("Look.", "Judge.", "More.", "A plan.", "Done: A plan.", "Well done.", "No more plans.")
+    assert [text.count(f"\n{one}\n") for one in said] == [2, 1, 1, 1, 1, 1, 1]
+
+
 def test_a_long_first_message_is_cut_and_an_empty_session_is_left_out(store):
     talk(store, "long", "word " * 5_000)
     talk(store, "empty")

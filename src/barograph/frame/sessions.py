@@ -1,5 +1,6 @@
 """What was said in sessions: read from their logs, and never more of one than is asked for."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -72,24 +73,37 @@ def opening_of(events: Iterable[tuple[int, Event]]) -> Opening:
 def sayings(events: Iterable[tuple[int, Event]]) -> list[Saying]:
     """What users said to the main agent, then what it answered; in their order.
 
-    What tools returned, what was thought and what was taken back is left out.
+    What tools returned, what was thought and what was taken back is left out. Main agents of one
+    graph show each other's messages too: what several of them show is there once.
     """
-    said, answers = dict[int, Saying](), dict[int, str]()
-    unseen = dict[int, ResponseCame]()
+    said, answers = dict[int, tuple[str, Saying]](), dict[int, str]()
+    unseen = dict[str, tuple[int, ResponseCame]]()
     for seq, event in events:
         if isinstance(event, ResponseCame) and is_main(event.path):
-            unseen, answers[seq] = {seq: event}, _text(event.parts)
+            unseen[event.path], answers[seq] = (seq, event), _text(event.parts)
         elif isinstance(event, Replaced) and event.cause in _TAKEN_BACK:
             for gone in event.shadows:
                 said.pop(gone, None)
         elif _is_spoken(event):
             known = answers.get(event.same_as or 0)
-            unseen = unseen if known is None else {}
+            if known is not None:
+                unseen.pop(event.path, None)
             text = _text(event.original or event.parts) if known is None else known
-            said[seq] = _saying(seq, event.role, event.at, text)
-    for seq, last in unseen.items():  # it enters the history when the session goes on
-        said[seq] = _saying(seq, "assistant", last.at, _text(last.parts))
-    return sorted(filter(_has_text, said.values()), key=lambda one: one.said_by != "user")
+            said[seq] = event.path, _saying(seq, event.role, event.at, text)
+    for path, (seq, last) in unseen.items():  # it enters the history when the session goes on
+        said[seq] = path, _saying(seq, "assistant", last.at, _text(last.parts))
+    once = _once(said[seq] for seq in sorted(said))
+    return sorted(filter(_has_text, once), key=lambda one: one.said_by != "user")
+
+
+def _once(said: Iterable[tuple[str, Saying]]) -> Iterator[Saying]:
+    """As often as one path shows it, whatever others show; in their order."""
+    shown, given = Counter[tuple[str, str, str]](), Counter[tuple[str, str]]()
+    for path, one in said:
+        shown[path, one.said_by, one.text] += 1
+        if shown[path, one.said_by, one.text] > given[one.said_by, one.text]:
+            given[one.said_by, one.text] += 1
+            yield one
 
 
 def moment(at: float) -> str:
