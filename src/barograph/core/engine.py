@@ -28,8 +28,7 @@ request is measured by its usage.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -148,8 +147,6 @@ class Engine:
         self.codec = codec
         self.policy = policy
         self._round_rules = policy.round_rules
-        self.policy_of: Callable[[str], Policy] = lru_cache(maxsize=64)(policy.of)
-        """The policy for calls of a model, by its id."""
 
     def step(self, state: State, given: Input) -> tuple[State, tuple[Effect, ...]]:
         """Take one input.
@@ -190,7 +187,7 @@ class Engine:
         return work.state, (*_archives(state, work.state, work.events), *append, *send)
 
     def _policy(self, wanted: CallWanted) -> Policy:
-        return self.policy_of(wanted.header.model)
+        return self.policy.of(wanted.header.model)
 
     def _relieved(self, work: Work, given: CallWanted) -> Send:
         """Relieve the window by a pass, then by a summary if one can be had; then plan the call."""

@@ -259,7 +259,7 @@ class Session:
         """What the next request of that path weighs as it stands."""
         with self._lock:
             work = Work(self.engine.codec, self.state)
-            return measure(work, wanted, self.engine.policy_of(wanted.header.model))
+            return measure(work, wanted, self.engine.policy.of(wanted.header.model))
 
     @property
     def is_running(self) -> bool:
