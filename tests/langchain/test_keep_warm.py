@@ -36,7 +36,7 @@ from barograph.core.policy import Policy
 from barograph.langchain import Barograph, warmer
 from barograph.simulator import Reply, Simulator
 from barograph.store import MemoryStore
-from barograph.store.compacting import compact_session
+from barograph.store.folding import compact_session
 from barograph.store.session import Session
 
 FOUR_MINUTES = 240.0

@@ -28,27 +28,12 @@ def command(
     hides stays there, is searched by the agent's tools, and is read back with `unfold`. Where
     anything is in the way, it is refused and nothing changes.
     """
-    import time
-
-    from msgspec.structs import replace
-
-    from barograph.audit.reading import codec_of
     from barograph.cli import _output as out
-    from barograph.cli._store import open_to_read
+    from barograph.cli._folding import fold
     from barograph.cli._text import count
-    from barograph.core.engine import Engine
-    from barograph.settings import current_settings
-    from barograph.store import resolve_session
-    from barograph.store.compacting import compact_session
-    from barograph.store.session import Session
+    from barograph.store.folding import compact_session
 
-    with open_to_read(store_path) as store:
-        name = resolve_session(store, session)
-        # a log that is damaged is to be looked at, and not set aside by this
-        policy = replace(current_settings().policy, on_store_error="stop")
-        engine, at = Engine(codec_of(name, store.read(name))[0], policy), time.time()
-        opened = Session.open(store, name, engine, at=at, made_by="")
-        done = compact_session(opened, path, at=at, dry_run=dry_run)
+    name, done = fold(compact_session, session, path, store_path, dry_run=dry_run)
     if as_json:
         document = {"session": name, "dry_run": dry_run, "compaction": done}
         out.print_json("barograph.compact/1", document)

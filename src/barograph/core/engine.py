@@ -73,6 +73,7 @@ from barograph.core.inputs import (
     Input,
     KeepWanted,
     PinWanted,
+    PruneWanted,
     Refused,
     SessionStarted,
     ToolReturned,
@@ -89,7 +90,7 @@ from barograph.core.pins import pin
 from barograph.core.policy import Policy
 from barograph.core.pressure import Gauge
 from barograph.core.recovery import Again, failed, recover, resting_slots
-from barograph.core.relief import measure, oldest_kept, pending_of, relieve
+from barograph.core.relief import measure, oldest_kept, pending_of, prune, relieve
 from barograph.core.state import NO_SCOPE, PathState, State, count_header_chars
 from barograph.core.steering import HandBack, steer
 from barograph.core.surface import Entry, Surface
@@ -166,8 +167,8 @@ class Engine:
                 compose(work, given)
                 stop = steer(work, given, self.policy, self._round_rules)
                 send = (stop or self._relieved(work, given),)
-            case CompactWanted():
-                self._compact(work, given.wanted)
+            case CompactWanted() | PruneWanted():
+                self._fold(work, given)
             case PinWanted():
                 pin(work, given)
             case WarmWanted():
@@ -202,9 +203,13 @@ class Engine:
                 return self._ask(work, given, asking, ())
         return self._plan(work, given, carry_out(work, given, plan, Told()))
 
-    def _compact(self, work: Work, given: CallWanted) -> None:
-        """Compact now, by what is computed from the log alone; nothing where nothing can go."""
+    def _fold(self, work: Work, asked: CompactWanted | PruneWanted) -> None:
+        """Fold now; a compaction is computed from the log alone. Nothing where nothing can go."""
+        given = asked.wanted
         policy = self._policy(given)
+        if isinstance(asked, PruneWanted):
+            prune(work, given, policy)
+            return
         gauge = measure(work, given, policy)
         plan = plan_compaction(work, given.path, policy, gauge, "manual")
         if plan is not None:
@@ -333,7 +338,7 @@ class Engine:
 
 
 def _check_phase(state: State, given: Input) -> None:
-    asides = SessionStarted | CompactWanted | PinWanted | WarmWanted | KeepWanted
+    asides = SessionStarted | CompactWanted | PruneWanted | PinWanted | WarmWanted | KeepWanted
     if isinstance(given, asides | ToolStarted | ToolReturned | ToolsWanted):
         return
     phase = state.path(given.path).phase

@@ -22,7 +22,7 @@ BarographError              .code, the ids involved, the next step in words
 │ ├ StoreUnavailable        cannot be opened, read or written
 │ └ StoreBusy               locked by another writer for longer than we wait
 ├ ArchiveError
-│ ├ ArchiveRefused          a compaction by hand was not made, and nothing changed
+│ ├ ArchiveRefused          a fold by hand was not made, and nothing changed
 │ └ ArchiveFailed           no searchable copy of what is hidden; the log has it
 ├ ServerUnreachable         a tool server that cannot be connected to
 └ ProviderError             the provider's own error, chained
@@ -171,7 +171,7 @@ class ArchiveError(BarographError):
 
 
 class ArchiveRefused(ArchiveError):
-    """A compaction that somebody asked for was not made; nothing changed. `reason` says why."""
+    """A fold that somebody asked for was not made; nothing changed. `reason` says why."""
 
     code = "archive_refused"
 

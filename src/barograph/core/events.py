@@ -208,7 +208,7 @@ class Stub(Struct, frozen=True, kw_only=True):
     parts: Parts
 
 
-PruneCause: TypeAlias = Literal["rent", "safety", "cold", "cliff", "forced"]
+PruneCause: TypeAlias = Literal["rent", "safety", "cold", "cliff", "forced", "manual"]
 
 
 class Pruned(_Event, frozen=True, kw_only=True, tag="pruned"):
@@ -217,7 +217,8 @@ class Pruned(_Event, frozen=True, kw_only=True, tag="pruned"):
     Attributes:
         cause: `rent` where carrying the stale content has cost as much as rewriting what follows
             it; `safety` where the window fills; `cold` where nothing was cached anyway; `cliff`
-            where a smaller request costs less a token; `forced` where the request did not fit.
+            where a smaller request costs less a token; `forced` where the request did not fit;
+            `manual` where somebody asked for it.
         stubs: by entry, in surface order.
         aged_before: number of the reply of the path before which content has aged.
         tokens_before: estimated tokens of the request without the pass.

@@ -85,6 +85,17 @@ class CompactWanted(Struct, frozen=True, kw_only=True):
         return self.wanted.path
 
 
+class PruneWanted(Struct, frozen=True, kw_only=True):
+    """Somebody asks for a pass now; `wanted` is the call as it would be made."""
+
+    wanted: CallWanted
+
+    @property
+    def path(self) -> str:
+        """Agent path that is to be pruned."""
+        return self.wanted.path
+
+
 class WarmWanted(Struct, frozen=True, kw_only=True):
     """It may be time to repeat the last request of a path, so that its cache entry lives on.
 
@@ -217,6 +228,7 @@ Input: TypeAlias = (
     SessionStarted
     | CallWanted
     | CompactWanted
+    | PruneWanted
     | WarmWanted
     | PinWanted
     | BodyLeft

@@ -68,6 +68,14 @@ def force(work: Work, given: CallWanted, policy: Policy) -> Gauge:
     return measure(work, given, policy)
 
 
+def prune(work: Work, given: CallWanted, policy: Policy) -> None:
+    """Take off all that has aged, since somebody asks for it; nothing where nothing has."""
+    look = _Look(work, given, policy)
+    stubs = look.stubs("manual")
+    if stubs:
+        work.log(look.as_pass("manual", stubs))
+
+
 def measure(work: Work, given: CallWanted, policy: Policy) -> Gauge:
     """The gauge of a request as it stands."""
     return _Look(work, given, policy).gauge
@@ -87,7 +95,7 @@ def pending_of(path: PathState, policy: Policy, aged_before: int) -> Pending:
     What tools a model may call stays in its sight, and so does what the policy names.
     """
     aged = path.pending.at_round(aged_before)
-    return aged.keeping((SEARCH, *policy.keep_results)) if policy.prunes else aged
+    return aged.keeping((SEARCH, *policy.keep_results))
 
 
 class _Look:
@@ -182,7 +190,8 @@ class _Look:
 
     def as_pass(self, cause: PruneCause, stubs: tuple[Stub, ...]) -> Pruned:
         """The pass, with what it costs and when that is paid back."""
-        paid = 0.0 if cause == "cold" else self._price
+        is_free = cause == "cold" or (cause == "manual" and not self._is_warm)
+        paid = 0.0 if is_free else self._price
         saved = self._saved_below if cause == "cliff" else self._read_ratio * self._stale_tokens
         return Pruned(
             at=self._given.at,
@@ -192,7 +201,7 @@ class _Look:
             aged_before=self._aged_before,
             tokens_before=self.gauge.projected_tokens,
             tokens_after=max(0, self.gauge.projected_tokens - round(self._stale_tokens)),
-            rewritten_tokens=0 if cause == "cold" else round(self._rewritten_tokens),
+            rewritten_tokens=0 if is_free else round(self._rewritten_tokens),
             break_even_calls=round(paid / saved, 2) if paid and saved else None,
         )
 

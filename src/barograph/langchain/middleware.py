@@ -18,9 +18,9 @@ from barograph.core.engine import Engine
 from barograph.core.errors import UsageError
 from barograph.core.events import FrameComposed
 from barograph.core.framing import preview, supposed
-from barograph.core.pins import Pin
 from barograph.core.policy import Policy
 from barograph.frame import MODES, Ask, Composer, Mode, Source
+from barograph.langchain.byhand import ByHand
 from barograph.langchain.calls import ModelCall, ToolRun
 from barograph.langchain.deferred import SEARCH_TOOLS
 from barograph.langchain.fanout import Departure
@@ -34,10 +34,9 @@ from barograph.langchain.warmer import Warmer
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.settings import current_settings
 from barograph.store import MemoryStore, Store, open_store
-from barograph.store.pinning import pin_message
 
 
-class Barograph(AgentMiddleware[Any, Any, Any]):
+class Barograph(ByHand, AgentMiddleware[Any, Any, Any]):
     """Logs every call, sends byte-stable requests, and places the cache breakpoints.
 
     Put it last in the list: it must see what all others did to the request.
@@ -200,22 +199,6 @@ class Barograph(AgentMiddleware[Any, Any, Any]):
             result = await handler(request)
             run.finish(result)
         return result
-
-    def pin(self, handle: str, *, session: str | None = None, holds: bool = True) -> list[Pin]:
-        """Keep a message whatever is folded around it, or let it go; all pins of the session then.
-
-        Args:
-            handle: `#` and the number of the event that brought the message.
-            session: id of the session; by default the one that runs now, as in a tool.
-            holds: False to let it go.
-
-        Raises:
-            UsageError: no such message, or with it too much would be pinned, or the session is not
-                known.
-            StoreError: the store cannot be read or written, and the policy is to stop.
-        """
-        opened = self._places.session_of(session)
-        return pin_message(opened, handle, at=self._clock(), holds=holds)
 
     def preview_frame(
         self, text: str, *, session: str | None = None, path: str = "main"

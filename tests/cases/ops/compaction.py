@@ -7,7 +7,7 @@ from barograph.core.engine import Engine
 from barograph.core.errors import ArchiveRefused
 from barograph.core.events import MessageSeen
 from barograph.providers.anthropic.codec import AnthropicCodec
-from barograph.store.compacting import compact_session
+from barograph.store.folding import compact_session
 from barograph.store.originals import read_original
 from barograph.store.session import Session
 from cases.kit import kit

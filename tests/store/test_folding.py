@@ -12,7 +12,7 @@ from barograph.core.policy import Policy
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.store import MemoryStore
 from barograph.store.archive import archive_of
-from barograph.store.compacting import compact_session
+from barograph.store.folding import compact_session
 from barograph.store.session import Session
 
 TIGHT = Policy(name="bound-once", window_tokens=4_000, summary="digest")
