@@ -12,6 +12,7 @@ from barograph.core.events import (
     HeaderSet,
     MessageSeen,
     Nudged,
+    Pinned,
     Pruned,
     Replaced,
     Stub,
@@ -313,6 +314,18 @@ def test_invariant_9_what_was_pinned_above_is_pinned_in_a_fork(talk):
     above, pin = list_pins(talk.session.state)
     assert (above.path, pin.path) == ("main", FORK)
     assert above.text == pin.text == "one"
+
+
+def test_what_is_let_go_is_let_go_in_a_fork_too(talk):
+    begin(talk)
+    message = talk.entries()[0].seq
+    talk.session.take(PinWanted(at=talk.at, message=message))
+    fork(talk)
+    talk.session.take(PinWanted(at=talk.at, message=message, holds=False))
+
+    assert list_pins(talk.session.state) == []
+    talk.session.take(PinWanted(at=talk.at, message=message, holds=False))
+    assert [(one.path, one.holds) for one in events(talk, Pinned)] == [(FORK, False)]
 
 
 def test_old_results_of_its_parent_have_their_age_in_a_fork(talk):

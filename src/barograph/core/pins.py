@@ -61,21 +61,22 @@ def pin(work: Work, given: PinWanted) -> None:
         UnknownHandle: no path shows the model a message of that number.
         PinRefused: it says nothing, or with it too much would be pinned.
     """
-    path = _path_of(work.state, given)
-    if given.holds == (given.message in work.state.path(path).pinned):
+    # A message that the caller took back keeps its pin, and can be let go. A fork has it too.
+    holding = [name for name, one in work.state.paths.items() if given.message in one.pinned]
+    if not given.holds and holding:
+        for name in holding:
+            work.log(Pinned(at=given.at, path=name, message=given.message, holds=False))
         return
-    if given.holds:
-        _check_room(work.state, path, given.message)
-    work.log(Pinned(at=given.at, path=path, message=given.message, holds=given.holds))
+    path = _path_of(work.state, given.message)
+    if not given.holds or path in holding:
+        return
+    _check_room(work.state, path, given.message)
+    work.log(Pinned(at=given.at, path=path, message=given.message))
 
 
-def _path_of(state: State, given: PinWanted) -> str:
-    message = given.message
+def _path_of(state: State, message: int) -> str:
     for name, path in state.paths.items():
-        # A message that the caller took back keeps its pin, and can be let go.
-        if (message in path.pinned and not given.holds) or any(
-            one.seq == message for one in path.seen
-        ):
+        if any(one.seq == message for one in path.seen):
             return name
     raise UnknownHandle(
         f"No agent path has a message #{message} in its history.",
