@@ -3,6 +3,7 @@
 import pytest
 from test_steering import Turn
 
+from barograph.core.costs import usd_of
 from barograph.core.errors import PolicyError
 from barograph.core.events import HandedBack, ResponseCame
 from barograph.core.learning import restore
@@ -128,3 +129,7 @@ def test_an_account_tells_what_was_spent_since_the_user_spoke():
     assert account.since("request") == Spent(5, 0.375)
     assert account.since("message") == Spent(2, 0.125)
     assert list(paths_above("main/a#1/b#2")) == ["main/a#1", "main"]
+
+
+def test_money_is_tokens_at_the_price_of_a_million():
+    assert usd_of(2_500_000, facts_of("claude-opus-4-8")) == 12.5

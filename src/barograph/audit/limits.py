@@ -123,11 +123,6 @@ def reuse_ceilings(prompts: Sequence[Sequence[Block]], *, minimum_tokens: int) -
     return tuple(tree.add(prompt) for prompt in prompts)
 
 
-def to_usd(tokens: float, *, input_usd: float) -> float:
-    """Base-input-token equivalents in money; `input_usd` is the price of a million input tokens."""
-    return tokens * input_usd / 1_000_000
-
-
 class _Node(Struct, kw_only=True):
     """The end of a prefix.
 

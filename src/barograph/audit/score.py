@@ -10,7 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from barograph.audit.limits import Block, CacheTerms, measure_limits, to_usd
+from barograph.audit.limits import Block, CacheTerms, measure_limits
+from barograph.core.costs import usd_of
 from barograph.core.model import ModelFacts
 from barograph.simulator.exchange import Exchange
 
@@ -105,10 +106,7 @@ def price_exchanges(exchanges: Sequence[Exchange], price: Price, facts: ModelFac
     )
     return cost_of(
         price.name,
-        *(
-            to_usd(amount, input_usd=facts.input_usd)
-            for amount in (paid, limits.offline_tokens, limits.online_tokens)
-        ),
+        *(usd_of(amount, facts) for amount in (paid, limits.offline_tokens, limits.online_tokens)),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
+from barograph.core.costs import cost_tokens
 from barograph.core.events import (
     AttemptFailed,
     CallFailed,
@@ -32,7 +33,6 @@ from barograph.core.state import (
     State,
 )
 from barograph.core.surface import Surface
-from barograph.core.warmth import cost_tokens
 
 
 def learn(codec: Codec, state: State, seq: int, event: Event, key: bytes | None = None) -> State:

@@ -13,11 +13,9 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from barograph.core.costs import cost_tokens, usd_of
 from barograph.core.events import CallPlanned, ResponseCame
 from barograph.core.model import ModelFacts
-from barograph.core.warmth import cost_tokens
-
-_TOKENS_PER_PRICE = 1_000_000
 
 
 class Spent(Struct, frozen=True):
@@ -64,9 +62,9 @@ def cost_of(response: ResponseCame, plan: CallPlanned | None, facts: ModelFacts)
     usage = response.usage
     if usage is None:
         tokens = plan.projected_tokens if plan is not None else 0
-        return Spent(tokens, tokens * facts.input_usd / _TOKENS_PER_PRICE)
+        return Spent(tokens, usd_of(tokens, facts))
     tokens = usage.input_total_tokens + usage.output_tokens
-    return Spent(tokens, cost_tokens(usage, facts) * facts.input_usd / _TOKENS_PER_PRICE)
+    return Spent(tokens, usd_of(cost_tokens(usage, facts), facts))
 
 
 def paths_above(path: str) -> Iterator[str]:

@@ -20,6 +20,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from barograph.core.advice import advise
+from barograph.core.costs import usd_of
 from barograph.core.divergence import Divergence, find_divergence
 from barograph.core.events import Compacted, HeaderSet, Pruned, Replaced
 from barograph.core.lifetimes import TTL_SECONDS
@@ -49,7 +50,6 @@ Rewrite: TypeAlias = Replaced | Pruned | Compacted
 Change: TypeAlias = tuple[int, Rewrite | HeaderSet]
 """An event that changed what a path shows, with its seq."""
 
-_TOKENS_PER_PRICE: Final = 1_000_000
 _BY_LEVEL: Final[dict[str, Cause]] = {
     "model": "model_changed",
     "tools": "tools_changed",
@@ -354,4 +354,4 @@ def _extra_usd(after: Sent, facts: ModelFacts) -> float:
     if after.plan.breakpoints:
         ratio = facts.write_1h_ratio if _ttl(after) == "1h" else facts.write_5m_ratio
     whole = facts.price_ratio(after.usage.input_total_tokens if after.usage else 0)
-    return whole * (ratio - facts.read_ratio) * facts.input_usd / _TOKENS_PER_PRICE
+    return usd_of(whole * (ratio - facts.read_ratio), facts)

@@ -33,6 +33,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from barograph.core.breakpoints import Written
+from barograph.core.costs import output_ratio
 from barograph.core.events import KeptWarm
 from barograph.core.inputs import Header, WarmWanted
 from barograph.core.lifetimes import TTL_SECONDS
@@ -40,7 +41,6 @@ from barograph.core.model import Codec, ModelFacts, Refreshing
 from barograph.core.policy import Policy
 from barograph.core.readback import read_last
 from barograph.core.state import PathState, State
-from barograph.core.warmth import output_ratio
 from barograph.core.work import Work
 
 KEEP_WARM: Final = "~keep-warm"

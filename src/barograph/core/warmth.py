@@ -3,9 +3,6 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from barograph.core.events import Usage
-from barograph.core.model import ModelFacts
-
 
 class Warmth(Struct, frozen=True):
     """Refreshes of one agent path. Costs are in plain input tokens, at the model's ratios.
@@ -44,19 +41,3 @@ class Warmth(Struct, frozen=True):
     def given_up(self) -> "Warmth":
         """With nothing more to come."""
         return replace(self, is_given_up=True)
-
-
-def cost_tokens(usage: Usage, facts: ModelFacts) -> float:
-    """What a request cost, in plain input tokens."""
-    return (
-        usage.uncached_tokens
-        + facts.read_ratio * usage.read_tokens
-        + facts.write_5m_ratio * usage.write_5m_tokens
-        + facts.write_1h_ratio * usage.write_1h_tokens
-        + output_ratio(facts) * usage.output_tokens
-    )
-
-
-def output_ratio(facts: ModelFacts) -> float:
-    """Price of a token of an answer, relative to plain input."""
-    return facts.output_usd / facts.input_usd
