@@ -29,7 +29,7 @@ from barograph.core.events import (
 from barograph.core.nods import is_nod
 from barograph.core.parts import Image, Opaque, Text, ToolCall, ToolResult
 from barograph.core.rounds import Decision, Progress, RoundRules, advance, decide, hand_back
-from barograph.core.texts import handed_back, nudge, rounds_alike, rounds_spent
+from barograph.core.steeringtexts import handed_back, nudge, rounds_alike, rounds_spent
 
 HERE = {"at": 0.0, "path": "main"}
 GO_ON = "go_on"

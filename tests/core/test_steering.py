@@ -23,8 +23,8 @@ from barograph.core.parts import Opaque, Text, ToolCall, ToolResult
 from barograph.core.policy import Policy
 from barograph.core.readback import read_requests
 from barograph.core.state import State
+from barograph.core.steeringtexts import handed_back, rounds_spent
 from barograph.core.surface import Surface
-from barograph.core.texts import handed_back, rounds_spent
 from barograph.providers.anthropic.codec import AnthropicCodec
 from barograph.providers.anthropic.models import facts_of
 from barograph.simulator.abilities import strips_thinking

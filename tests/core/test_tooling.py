@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barograph.core.texts import new_tools
+from barograph.core.steeringtexts import new_tools
 from barograph.core.tooling import OWN, name_server_tools, settled_schema
 
 SERVERS = st.sampled_from(["a", "b", "a_b", "ä"])

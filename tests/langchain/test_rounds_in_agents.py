@@ -26,7 +26,7 @@ from stage import (
 
 from barograph.core.events import CallPlanned, HandedBack, MessageSeen, Nudged, Replaced
 from barograph.core.policy import Policy
-from barograph.core.texts import handed_back, rounds_alike, rounds_spent
+from barograph.core.steeringtexts import handed_back, rounds_alike, rounds_spent
 from barograph.langchain import Barograph
 from barograph.simulator import Reply
 

@@ -732,7 +732,8 @@ class HandedBack(_Event, frozen=True, kw_only=True, tag="handed_back"):
             are allowed, `stall` where rounds repeat themselves.
         rounds: rounds that were counted.
         repeats: rounds in a row that were the same.
-        spent_tokens: input and output that were counted, those of agents below included.
+        spent_tokens: where it is a cap on them or on their price: input and output that were
+            counted, those of agents below included; else 0.
         spent_usd: their list price.
     """
 

@@ -40,8 +40,7 @@ from barograph.core.policy import Policy
 from barograph.core.rounds import Decision, RoundRules, decide, decide_spending
 from barograph.core.spending import paths_above
 from barograph.core.state import PathState, State
-from barograph.core.surface import Surface
-from barograph.core.texts import (
+from barograph.core.steeringtexts import (
     handed_back,
     money_spent,
     new_tools,
@@ -52,6 +51,7 @@ from barograph.core.texts import (
     steps_left_out,
     tokens_spent,
 )
+from barograph.core.surface import Surface
 from barograph.core.tooling import tool_names
 from barograph.core.work import Work
 
