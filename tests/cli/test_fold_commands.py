@@ -15,11 +15,12 @@ def events_of(path):
     return [event for _, event in log_of(path)]
 
 
-def test_a_dry_run_says_what_would_go_and_changes_nothing(path):
+@pytest.mark.parametrize(("command", "what"), [("compact", "a summary"), ("prune", "stubs")])
+def test_a_dry_run_says_what_would_go_and_changes_nothing(path, command, what):
     before = events_of(path)
-    shown = run(path, "compact", "latest", "--dry-run")
+    shown = run(path, command, "latest", "--dry-run")
     assert shown.exit_code == 0
-    assert "would give way to a summary" in shown.stderr
+    assert f"would give way to {what}" in shown.stderr
     assert "Find it." not in shown.stdout  # the current request stays as it is
     assert events_of(path) == before
 
@@ -43,14 +44,6 @@ def test_where_nothing_is_worth_hiding_it_says_so_and_that_is_no_refusal(path):
     again = run(path, "compact", "latest")
     assert again.exit_code == 0
     assert "worth a summary" in again.stderr
-    assert events_of(path) == before
-
-
-def test_a_dry_run_of_a_pass_says_what_would_go_and_changes_nothing(path):
-    before = events_of(path)
-    shown = run(path, "prune", "latest", "--dry-run")
-    assert shown.exit_code == 0
-    assert "would give way to stubs" in shown.stderr
     assert events_of(path) == before
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from barograph.cli._help import BarographCommand, reads_store
+from barograph.cli._folding import fold, folds_by_hand
+from barograph.cli._help import BarographCommand
 
 
 @click.command(
@@ -15,10 +16,7 @@ from barograph.cli._help import BarographCommand, reads_store
         ("barograph unfold latest '#12'", "what a stub stands for, by handle"),
     ),
 )
-@click.argument("session")
-@click.option("--path", "path", default="main", show_default=True, help="The agent path.")
-@click.option("--dry-run", is_flag=True, help="Change nothing; show what would be done.")
-@reads_store
+@folds_by_hand
 def command(
     session: str, path: str, store_path: Path | None, *, dry_run: bool, as_json: bool
 ) -> None:
@@ -28,7 +26,6 @@ def command(
     Where anything is in the way, it is refused and nothing changes.
     """
     from barograph.cli import _output as out
-    from barograph.cli._folding import fold
     from barograph.cli._text import count
     from barograph.store.folding import prune_session
 
