@@ -17,7 +17,7 @@ one hides it. Secrets do not belong here, and errors show none.
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -208,33 +208,17 @@ def _read_value(given: Given, cwd: Path, default: Policy | StoreSettings) -> obj
     return value
 
 
-def _typed(  # noqa: C901, PLR0911 - one arm for each type
-    given: Given, cwd: Path
-) -> object:
+def _typed(given: Given, cwd: Path) -> object:
     """The value in the type of its field; choices are left to the field's own rule."""
     value, hint = given.value, _HINTS[given.key]
     if NoneType in get_args(hint):
         if value is None or (isinstance(value, str) and value.lower() == _NOT_SET):
             return None
         (hint,) = (one for one in get_args(hint) if one is not NoneType)
-    if hint is float:
-        return _number(value)
-    if hint is int:
-        return _whole(value)
-    if hint is bool:
-        return _yes_or_no(given)
-    if hint == Mapping[str, int]:
-        return _whole_by_name(given)
-    if hint == Mapping[str, Mapping[str, float]]:
-        return _numbers_by_model(given)
     if hint is Path:
         return _path(given, cwd)
-    if hint == tuple[str, ...]:
-        items = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-        if isinstance(items, list | tuple) and all(isinstance(item, str) for item in items):
-            return tuple(item for item in items if item)
-        raise _refusal(given, "cannot be used", "Give a list of names.")
-    return value
+    read = _READERS.get(hint)
+    return read(given) if read else value
 
 
 def _number(value: object) -> float:
@@ -286,6 +270,25 @@ def _path(given: Given, cwd: Path) -> Path:
     except RuntimeError as error:
         raise _refusal(given, "names the home of a user who is not known") from error
     raise _refusal(given, "cannot be used", "Give the path of a file.")
+
+
+def _names(given: Given) -> tuple[str, ...]:
+    value = given.value
+    items = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+    if isinstance(items, list | tuple) and all(isinstance(item, str) for item in items):
+        return tuple(item for item in items if item)
+    raise _refusal(given, "cannot be used", "Give a list of names.")
+
+
+_READERS: Final[Mapping[object, Callable[[Given], object]]] = {
+    float: lambda given: _number(given.value),
+    int: lambda given: _whole(given.value),
+    bool: _yes_or_no,
+    tuple[str, ...]: _names,
+    Mapping[str, int]: _whole_by_name,
+    Mapping[str, Mapping[str, float]]: _numbers_by_model,
+}
+"""By the type of a field, what makes a value of it."""
 
 
 def _names_in(table: str) -> str:
