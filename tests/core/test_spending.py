@@ -1,14 +1,18 @@
 """A turn is handed back when it, and all that it started, has spent what it may."""
 
 import pytest
+from msgspec.structs import replace
 from test_steering import Turn
 
 from barograph.core.costs import usd_of
 from barograph.core.errors import PolicyError
 from barograph.core.events import HandedBack, ResponseCame
+from barograph.core.inputs import Answered
 from barograph.core.learning import restore
+from barograph.core.lifetimes import TTL_SECONDS
 from barograph.core.policy import Policy
 from barograph.core.spending import Account, Spent, cost_of, paths_above
+from barograph.core.warming import LEAD_SECONDS
 from barograph.providers.anthropic.models import facts_of
 from barograph.simulator.prices import cost_usd
 
@@ -133,3 +137,21 @@ def test_an_account_tells_what_was_spent_since_the_user_spoke():
 
 def test_money_is_tokens_at_the_price_of_a_million():
     assert usd_of(2_500_000, facts_of("claude-opus-4-8")) == 12.5
+
+
+def test_a_call_that_keeps_a_path_warm_is_charged_to_that_path():
+    turn = Turn(keep_warm_tokens=1_000_000, keep_warm_seconds=1e9).run(2)
+    before = spent(turn).tokens
+    turn.at += TTL_SECONDS["5m"] - LEAD_SECONDS
+    plan = turn.session.state.path("main").planned
+    repeat = turn.session.warm("main", plan.call, at=turn.at)
+    turn.session.leave(
+        at=turn.at, path=repeat.path, header=repeat.header, body=repeat.body, observed=True
+    )
+    usage = replace(usages(turn)[-1], read_tokens=700, output_tokens=1)
+    turn.session.take(
+        Answered(at=turn.at, path=repeat.path, parts=(), stop_reason="max_tokens", usage=usage)
+    )
+    assert spent(turn).tokens == before + usage.input_total_tokens + 1
+    assert turn.session.state.path("main").warmth.refreshes == 1
+    assert turn.session.state == restore(turn.codec, turn.store.read(turn.name))

@@ -61,9 +61,6 @@ def learn(codec: Codec, state: State, seq: int, event: Event, key: bytes | None 
     # calls of several paths overlap, and one that is planned again keeps its number
     calls = max(state.calls, event.call) if isinstance(event, CallPlanned) else state.calls
     paths = state.paths if after is before else {**state.paths, name: after}
-    if isinstance(event, ResponseCame) and surface.header is not None:
-        cost = cost_of(event, after.planned, codec.facts_of(surface.header.model))
-        paths = {**paths, **_charged(paths, name, cost)}
     over = before.asked.by if before.asked and after.asked is not before.asked else None
     if over is not None:  # nobody comes back to a call that asked for a summary
         paths = {path: one for path, one in paths.items() if path != over}
@@ -74,6 +71,9 @@ def learn(codec: Codec, state: State, seq: int, event: Event, key: bytes | None 
         paths = {**paths, event.by: PathState(scope=after.scope, keeps=event)}
     elif after.keeps is not None:
         paths = {**paths, after.keeps.path: _kept_warm(codec, state, after, surface, event)}
+    if isinstance(event, ResponseCame) and surface.header is not None:
+        cost = cost_of(event, after.planned, codec.facts_of(surface.header.model))
+        paths = {**paths, **_charged(paths, name, cost)}
     state = replace(state, fold=fold, calls=calls, paths=paths, factors=factors)
     return _refused(state, event) if isinstance(event, AttemptFailed | CallFailed) else state
 
