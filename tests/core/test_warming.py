@@ -171,6 +171,15 @@ def test_a_dear_read_is_not_worth_it(talk):
     assert due_in(talk, policy=replace(WARM, read_ratio=0.6)) == 240
 
 
+def test_a_read_costs_what_the_policy_says_of_the_model(talk):
+    talk.call(say="hello")
+    model = talk.session.state.surface("main").header.model
+    dear = replace(WARM, by_model={model: {"read_ratio": 0.7}})
+    assert due_in(talk, policy=dear) is None
+    cheap = replace(WARM, read_ratio=0.7, by_model={model: {"read_ratio": 0.6}})
+    assert due_in(talk, policy=cheap) == 240
+
+
 def test_room_for_an_answer_is_part_of_the_price(talk):
     talk.parameters = {"max_tokens": 9000, "thinking": {"type": "enabled", "budget_tokens": 8000}}
     talk.call(say="hello")

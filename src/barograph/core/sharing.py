@@ -35,7 +35,8 @@ def cold_prefix(state: State, codec: Codec, policy: Policy, wanted: CallWanted) 
     # the cheapest first: the agent's own path holds it nearly always
     if _holds(state, wanted.path, wanted):
         return None
-    ratio = ratio_of(state.factors, header.model, policy.start_tokens_per_char)
+    start = policy.of(header.model).start_tokens_per_char
+    ratio = ratio_of(state.factors, header.model, start)
     tokens = count_header_chars(codec, header.system, header.tools) * ratio
     if tokens < codec.facts_of(header.model).minimum_tokens:
         return None

@@ -87,7 +87,8 @@ def next_refresh(state: State, codec: Codec, policy: Policy, name: str) -> Refre
     path, header, tail = state.path(name), state.surface(name).header, _last_entry(state, name)
     if tail is None or header is None or path.planned is None:
         return None
-    facts, until = codec.facts_of(header.model), tail.used_at + TTL_SECONDS[tail.ttl]
+    facts, policy = codec.facts_of(header.model), policy.of(header.model)
+    until = tail.used_at + TTL_SECONDS[tail.ttl]
     cost = _cost_tokens(facts, policy, path, tail, codec.refreshing(header.parameters))
     due = until - LEAD_SECONDS
     is_idle = due - path.planned.at > policy.keep_warm_seconds
